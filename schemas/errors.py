@@ -1,0 +1,9 @@
+"""Errors that are the user's to mend."""
+
+
+class InputError(ValueError):
+    """An argument or an input is unusable.
+
+    The message is one line that names the option or file, what was found and what was expected; commands print it
+    on standard error and end with exit status 2.
+    """

@@ -1,0 +1,65 @@
+"""Distribution of semrank: batch recrawl ranking on Apache Beam."""
+
+from pathlib import Path
+
+from setuptools import find_namespace_packages, setup
+
+TEST = [
+    "hypothesis>=6.100",
+    "pytest>=8",
+    "pytest-timeout>=2.3",
+    "warcio>=1.7.4",
+]
+LINT = [
+    "mypy>=1.15",
+    "ruff>=0.11",
+    "scipy-stubs>=1.15",
+    "types-requests>=2.31",
+]
+BENCHMARKS = [
+    "duckdb>=1.2",
+    "matplotlib>=3.8",
+    "pyfim>=6.28",
+]
+
+setup(
+    name="semrank",
+    version="0.1.0",
+    description="Batch recrawl ranking on Apache Beam: a crawl snapshot and a click log in, a ranked Parquet frontier out",
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=find_namespace_packages(
+        include=["schemas", "schemas.*", "transforms", "transforms.*", "pipelines", "pipelines.*"]
+    ),
+    package_data={"schemas": ["py.typed"], "transforms": ["py.typed"], "pipelines": ["py.typed"]},
+    install_requires=[
+        "apache-beam>=2.77,<2.78",
+        "can-ada>=3,<4",
+        "fastwarc>=2.0,<3",
+        "icu4py>=1.2,<2",
+        "networkx>=3.2",
+        "numpy>=2.0",
+        "pyarrow>=20",
+        "requests>=2.32",
+        "resiliparse>=2.0,<3",
+        "scipy>=1.13",
+        "simplemma>=2,<3",
+        "stopwordsiso>=0.7,<0.8",
+        "xxhash>=3.5",
+    ],
+    extras_require={
+        "gcp": ["apache-beam[gcp]>=2.77,<2.78", "google-cloud-storage>=2.18"],
+        "fast": ["numba>=0.61"],
+        "test": TEST,
+        "lint": LINT,
+        "benchmarks": BENCHMARKS,
+    },
+    entry_points={"console_scripts": ["semrank=pipelines.cli:main"]},
+    classifiers=[
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Topic :: Internet :: WWW/HTTP :: Indexing/Search",
+    ],
+)

@@ -1,0 +1,1 @@
+"""The rooms of the ranking: each turns Arrow tables into Arrow tables."""

@@ -1,0 +1,156 @@
+"""Small operations on arrays and tables that several rooms need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transforms.columnar.ids import mix_bits
+
+TARGET_TABLE_BYTES = 2 << 20
+"""Size at which tables travel between stages: large enough that a table's fixed cost (some 50 us) does not show,
+small enough that a runner's sort buffer takes it."""
+
+PARTITION_BYTES = 8 << 20
+"""Bytes aimed at for one group of a shuffle: a group reaches a worker as one record and has to fit several times."""
+
+Int64s = npt.NDArray[np.int64]
+
+
+def partition_count(estimated_bytes: int) -> int:
+    """Number of partitions for a shuffle of so many bytes: a power of two, at least 1."""
+    wanted = max(1, -(-estimated_bytes // PARTITION_BYTES))
+    return 1 << (wanted - 1).bit_length()
+
+
+def int64s(column: pa.Array | pa.ChunkedArray) -> Int64s:
+    """A column of integers without nulls as int64[n]."""
+    return np.asarray(column.to_numpy(), dtype=np.int64)
+
+
+def column_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column as one contiguous array."""
+    if isinstance(column, pa.ChunkedArray):
+        return (
+            column.chunk(0)
+            if column.num_chunks == 1
+            else pa.concat_arrays(column.chunks or [pa.array([], type=column.type)])
+        )
+    return column
+
+
+def ragged(starts: Int64s, lengths: Int64s) -> tuple[Int64s, Int64s]:
+    """Concatenated ranges: owner and position of every member of [starts[i], starts[i] + lengths[i]).
+
+    Returns:
+        (owner int64[sum(lengths)], position int64[sum(lengths)]).
+    """
+    owner = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
+    offsets = starts - (np.cumsum(lengths) - lengths)
+    return owner, np.arange(len(owner), dtype=np.int64) + offsets[owner]
+
+
+def pointers(lengths: Int64s) -> Int64s:
+    """CSR pointers int64[n + 1] of rows with these lengths."""
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
+def list_column(values: pa.Array, indptr: Int64s) -> pa.ListArray:
+    """A list array from CSR pointers and the values of all rows."""
+    return pa.ListArray.from_arrays(pa.array(indptr, type=pa.int32()), values)
+
+
+def list_parts(column: pa.Array | pa.ChunkedArray) -> tuple[Int64s, pa.Array]:
+    """CSR pointers int64[n + 1] and the values of a list column; a null row has no values."""
+    array = column_array(column)
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return pointers(lengths), array.flatten()
+
+
+def group_starts(sorted_keys: Int64s) -> Int64s:
+    """Where each run of equal keys begins in a sorted array, int64[number of distinct keys]."""
+    if not len(sorted_keys):
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(np.concatenate([[True], sorted_keys[1:] != sorted_keys[:-1]])).astype(np.int64)
+
+
+def members(sorted_ids: Int64s, wanted: Int64s) -> npt.NDArray[np.bool_]:
+    """Whether each wanted id stands in a sorted id array, bool[len(wanted)]."""
+    if not len(sorted_ids):
+        return np.zeros(len(wanted), dtype=np.bool_)
+    found = np.searchsorted(sorted_ids, wanted)
+    return np.asarray(sorted_ids[np.minimum(found, len(sorted_ids) - 1)] == wanted, dtype=np.bool_)
+
+
+def positions(sorted_ids: Int64s, wanted: Int64s) -> Int64s:
+    """Position of each wanted id in a sorted id array, -1 where it is absent; int64[len(wanted)]."""
+    if not len(sorted_ids):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    found = np.minimum(np.searchsorted(sorted_ids, wanted), len(sorted_ids) - 1)
+    return np.where(sorted_ids[found] == wanted, found, -1).astype(np.int64)
+
+
+def partition_numbers(ids: Int64s, count: int) -> Int64s:
+    """Partition of each id, int64[n] in [0, count): the id's bits are mixed first, so any id will do."""
+    if count == 1:
+        return np.zeros(len(ids), dtype=np.int64)
+    return (mix_bits(ids.view(np.uint64)) % np.uint64(count)).astype(np.int64)
+
+
+def split_by_partition(table: pa.Table, ids: Int64s, count: int) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of a table by partition of their id: (partition, rows) for each partition that has rows."""
+    if not table.num_rows:
+        return
+    if count == 1:
+        yield 0, table
+        return
+    yield from split_by_value(table, partition_numbers(ids, count))
+
+
+def split_by_value(table: pa.Table, numbers: Int64s) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of a table by their number: (number, rows), ascending."""
+    if not table.num_rows:
+        return
+    order = np.argsort(numbers, kind="stable")
+    ordered = table.take(pa.array(order)).combine_chunks()
+    starts = group_starts(numbers[order])
+    ends = np.append(starts[1:], len(order))
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        yield int(numbers[order[start]]), ordered.slice(start, end - start)
+
+
+def bounded_slices(table: pa.Table, target_bytes: int = TARGET_TABLE_BYTES) -> Iterator[pa.Table]:
+    """A table cut into slices of about `target_bytes`; nothing for a table without rows."""
+    if not table.num_rows:
+        return
+    pieces = max(1, -(-table.nbytes // target_bytes))
+    rows = -(-table.num_rows // pieces)
+    for start in range(0, table.num_rows, rows):
+        yield table.slice(start, rows)
+
+
+def concatenate(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
+    """All tables one after another in one chunk; an empty table of `schema` where there are none."""
+    return pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in tables)]).combine_chunks()
+
+
+def sum_by_key(keys: pa.Table, counts: str) -> pa.Table:
+    """Rows with equal values in all columns but `counts` made one, their counts added; columns keep their order."""
+    names = [name for name in keys.column_names if name != counts]
+    merged = keys.group_by(names).aggregate([(counts, "sum")])
+    return merged.rename_columns([*names, counts]).select(keys.column_names).cast(keys.schema)
+
+
+def distinct_rows(table: pa.Table) -> pa.Table:
+    """A table's distinct rows, in no promised order."""
+    return table.group_by(table.column_names).aggregate([]).select(table.column_names).cast(table.schema)
+
+
+def sort_rows(table: pa.Table, *columns: str) -> pa.Table:
+    """A table sorted ascending by columns (all of them when none is named), in one chunk."""
+    names = columns or tuple(table.column_names)
+    return table.sort_by([(name, "ascending") for name in names]).combine_chunks()

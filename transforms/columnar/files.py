@@ -1,0 +1,130 @@
+"""Paths that may be local or remote, through Beam's filesystems.
+
+A path is a path, whichever runner or command uses it.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
+from apache_beam.io.filesystems import FileSystems
+
+from schemas.errors import InputError
+
+MANIFEST = "manifest.json"
+
+
+def is_local(path: str) -> bool:
+    """Whether a path names the local file system."""
+    return "://" not in path
+
+
+def join(folder: str, *names: str) -> str:
+    """A path below a folder."""
+    return str(FileSystems.join(folder, *names))
+
+
+def match(pattern: str) -> list[FileMetadata]:
+    """Files that a path or glob names, sorted by path; empty where there is none."""
+    try:
+        result = FileSystems.match([pattern])[0].metadata_list
+    except BeamIOError as cause:
+        raise InputError(f"{pattern}: can't be listed: {_reason(cause)}") from cause
+    return sorted(result, key=lambda file: str(file.path))
+
+
+def exists(path: str) -> bool:
+    """Whether a file or folder exists."""
+    if is_local(path):
+        return Path(path).exists()
+    return bool(FileSystems.exists(path)) or bool(match(path.rstrip("/") + "/*"))
+
+
+@contextmanager
+def open_binary(path: str) -> Iterator[BinaryIO]:
+    """A file opened for reading, as its bytes stand (nothing is decompressed).
+
+    Raises:
+        InputError: it can't be opened.
+    """
+    try:
+        stream = _open(path)
+    except (OSError, BeamIOError) as cause:
+        raise InputError(f"{path}: can't be read: {_reason(cause)}") from cause
+    with stream:
+        yield stream
+
+
+def _open(path: str) -> BinaryIO:
+    if is_local(path):
+        return Path(path).open("rb")
+    return FileSystems.open(path, "application/octet-stream", compression_type=CompressionTypes.UNCOMPRESSED)
+
+
+def write_bytes(path: str, content: bytes | pa.Buffer) -> None:
+    """Writes a file so that no reader ever sees a part of it: under another name first, then renamed."""
+    if is_local(path):
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+        try:
+            draft.write_bytes(content)
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+        return
+    # Object stores show an object only when its upload is complete.
+    with FileSystems.create(path, "application/octet-stream", compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+        stream.write(content)
+
+
+def delete(path: str) -> None:
+    """Deletes a file or a folder with all that is in it; nothing happens where there is none."""
+    if exists(path):
+        FileSystems.delete([path])
+
+
+def write_manifest(folder: str, manifest: dict[str, Any]) -> None:
+    """Writes a folder's manifest, which marks it as finished."""
+    text = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    write_bytes(join(folder, MANIFEST), (text + "\n").encode())
+
+
+def read_manifest(folder: str, kind: str) -> dict[str, Any]:
+    """The manifest of a finished folder.
+
+    Args:
+        folder: path of a snapshot or round.
+        kind: what the folder should be (`snapshot`, `round`), for messages.
+
+    Raises:
+        InputError: the folder is not there, not finished, or of another kind.
+    """
+    path = join(folder, MANIFEST)
+    if not exists(folder):
+        raise InputError(f"{folder}: no such folder, expected a {kind}")
+    if not exists(path):
+        raise InputError(f"{folder}: has no {MANIFEST}, so this {kind} is unfinished; expected a finished {kind}")
+    with open_binary(path) as stream:
+        content = stream.read()
+    try:
+        manifest = json.loads(content)
+    except ValueError as cause:
+        raise InputError(f"{path}: is not JSON: {cause}") from cause
+    if not isinstance(manifest, dict) or manifest.get("kind") != kind:
+        found = manifest.get("kind") if isinstance(manifest, dict) else type(manifest).__name__
+        raise InputError(f"{path}: found the manifest of a '{found}', expected one of a '{kind}'")
+    return manifest
+
+
+def _reason(cause: BaseException) -> str:
+    if isinstance(cause, OSError) and cause.strerror:
+        return cause.strerror
+    return str(cause).splitlines()[0] if str(cause) else type(cause).__name__

@@ -1,0 +1,416 @@
+"""Beam steps over Arrow tables.
+
+Every room composes its pipeline from these: read tables, map a function over tables, exchange rows by hash and map a
+function over each partition, gather a small table for broadcast, write tables. The functions themselves are plain
+Arrow and NumPy code. Each step counts rows and time under its stage's name, and the size of the largest record and
+group that it sends through a shuffle.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.parquet as pq
+from apache_beam.metrics.metric import Metrics
+from apache_beam.pvalue import AsList, PBegin, PCollection
+
+from transforms.columnar import coder, files
+from transforms.columnar.arrays import bounded_slices, int64s, split_by_partition, split_by_value
+from transforms.columnar.parquet import part_name, write_parquet
+
+coder.register()
+
+NAMESPACE = "semrank"
+ROWS_IN, ROWS_OUT, MILLISECONDS = "rows_in", "rows_out", "milliseconds"
+RECORD_BYTES, GROUP_BYTES = "record_bytes", "group_bytes"
+
+MAIN = "main"
+"""Tag of a stage's first output."""
+
+Collection = PCollection[Any]
+
+WRITTEN_SCHEMA = pa.schema([pa.field("path", pa.string()), pa.field("rows", pa.int64()), pa.field("bytes", pa.int64())])
+"""What the writing steps give back: one row a file."""
+
+log = logging.getLogger(NAMESPACE)
+
+
+class _StageDoFn(beam.DoFn):
+    """A stage: counts rows and its own time, prepares broadcast tables once a bundle, says when it starts and ends."""
+
+    def __init__(
+        self,
+        stage: str,
+        function: Callable[..., Any],
+        sides: Sequence[str] = (),
+        prepare: Callable[..., Any] | None = None,
+        tags: Sequence[str] = (),
+    ) -> None:
+        self._stage, self._function, self._prepare = stage, function, prepare
+        self._side_names, self._tags = tuple(sides), tuple(tags)
+        self._rows_in = Metrics.counter(NAMESPACE, f"{stage}/{ROWS_IN}")
+        self._rows_out = Metrics.counter(NAMESPACE, f"{stage}/{ROWS_OUT}")
+        self._milliseconds = Metrics.counter(NAMESPACE, f"{stage}/{MILLISECONDS}")
+
+    def start_bundle(self) -> None:
+        self._broadcast: dict[str, Any] | None = None
+        self._seconds = 0.0
+        self._rows = 0
+
+    def finish_bundle(self) -> None:
+        self._milliseconds.inc(round(self._seconds * 1000))
+        if self._broadcast is not None:
+            log.info("%s: %s rows in %.1f s", self._stage, f"{self._rows:,}", self._seconds)
+
+    def _begin(self, sides: Sequence[Sequence[pa.Table]]) -> dict[str, Any]:
+        """The broadcast tables by parameter name, made ready once a bundle."""
+        if self._broadcast is None:
+            log.info("%s: started", self._stage)
+            begin = time.perf_counter()
+            tables = {
+                name: pa.concat_tables(parts).combine_chunks() if parts else None
+                for name, parts in zip(self._side_names, sides, strict=True)
+            }
+            self._broadcast = tables if self._prepare is None else {"prepared": self._prepare(**tables)}
+            self._seconds += time.perf_counter() - begin
+        return self._broadcast
+
+    def _count_in(self, rows: int) -> None:
+        self._rows_in.inc(rows)
+        self._rows += rows
+
+    def _emit(self, *arguments: Any, **named: Any) -> Iterator[tuple[str, pa.Table]]:
+        """(tag, table) of each output; only the time spent on making them counts, not what later stages do."""
+        begin = time.perf_counter()
+        result = self._function(*arguments, **named)
+        outputs = iter([result] if isinstance(result, pa.Table) else result)
+        self._seconds += time.perf_counter() - begin
+        while True:
+            begin = time.perf_counter()
+            try:
+                output = next(outputs)
+            except StopIteration:
+                return
+            finally:
+                self._seconds += time.perf_counter() - begin
+            tag, table = output if self._tags else (MAIN, output)
+            self._rows_out.inc(table.num_rows)
+            yield tag, table
+
+
+def _tagged(outputs: Iterable[tuple[str, pa.Table]]) -> Iterator[Any]:
+    for tag, table in outputs:
+        if table.num_rows:
+            yield table if tag == MAIN else beam.pvalue.TaggedOutput(tag, table)
+
+
+class _MapDoFn(_StageDoFn):
+    def process(self, element: Any, *sides: Sequence[pa.Table]) -> Iterator[Any]:
+        broadcast = self._begin(sides)
+        self._count_in(element.num_rows if isinstance(element, pa.Table) else 1)
+        yield from _tagged(self._emit(element, **broadcast))
+
+
+class _KeyDoFn(beam.DoFn):
+    """Cuts a table by partition and bounds the size of what goes into the shuffle."""
+
+    def __init__(self, stage: str, column: str, partitions: int | None, name: str) -> None:
+        self._column, self._partitions, self._name = column, partitions, name
+        self._record_bytes = Metrics.distribution(NAMESPACE, f"{stage}/{RECORD_BYTES}")
+
+    def process(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        named = table.replace_schema_metadata({"input": self._name})
+        keys = int64s(table[self._column])
+        parts = (
+            split_by_value(named, keys)
+            if self._partitions is None
+            else split_by_partition(named, keys, self._partitions)
+        )
+        for partition, rows in parts:
+            for piece in bounded_slices(rows):
+                self._record_bytes.update(piece.nbytes)
+                yield partition, piece
+
+
+class _MergeDoFn(_StageDoFn):
+    def __init__(self, stage: str, function: Callable[..., Any], inputs: Sequence[str], **options: Any) -> None:
+        super().__init__(stage, function, **options)
+        self._inputs = tuple(inputs)
+        self._group_bytes = Metrics.distribution(NAMESPACE, f"{stage}/{GROUP_BYTES}")
+
+    def process(self, element: tuple[int, Iterable[pa.Table]], *sides: Sequence[pa.Table]) -> Iterator[Any]:
+        broadcast = self._begin(sides)
+        partition, tables = element
+        inputs: dict[str, list[pa.Table]] = {name: [] for name in self._inputs}
+        size = 0
+        for table in tables:
+            size += table.nbytes
+            self._count_in(table.num_rows)
+            inputs[table.schema.metadata[b"input"].decode()].append(table.replace_schema_metadata(None))
+        self._group_bytes.update(size)
+        arguments = {
+            name: pa.concat_tables(parts).combine_chunks() if parts else None for name, parts in inputs.items()
+        }
+        yield from _tagged(self._emit(partition, **arguments, **broadcast))
+
+
+class _GatherDoFn(_StageDoFn):
+    def process(self, _: int, *sides: Sequence[pa.Table]) -> Iterator[Any]:
+        broadcast = self._begin(sides)
+        self._count_in(sum(table.num_rows for table in broadcast.values() if table is not None))
+        for tag, table in self._emit(**broadcast):
+            for piece in bounded_slices(table):
+                yield piece if tag == MAIN else beam.pvalue.TaggedOutput(tag, piece)
+
+
+def _apply(elements: Collection, label: str, fn: beam.DoFn, sides: Iterable[Collection], tags: Sequence[str]) -> Any:
+    step = beam.ParDo(fn, *[AsList(side) for side in sides]).with_output_types(pa.Table)
+    if not tags:
+        return elements | label >> step
+    return elements | label >> step.with_outputs(*[tag for tag in tags if tag != MAIN], main=MAIN)
+
+
+class MapTables(beam.PTransform[Any, Any]):
+    """Applies `function(table, **sides)` to every table.
+
+    Args:
+        stage: the stage's name in messages, metrics and the manifest.
+        function: gives a table, an iterable of tables, or of (tag, table) where `tags` are named; rowless tables go no
+            further. It must be importable, as all functions given to steps.
+        sides: broadcast collections by parameter name; the function gets each as one table, or None where it is empty.
+        prepare: `prepare(**sides)` is called once a bundle, and the function as `function(table, prepared=...)`.
+        tags: names of the outputs, `main` among them, where there is more than one.
+    """
+
+    def __init__(
+        self,
+        stage: str,
+        function: Callable[..., Any],
+        *,
+        sides: Mapping[str, Collection] | None = None,
+        prepare: Callable[..., Any] | None = None,
+        tags: Sequence[str] = (),
+    ) -> None:
+        super().__init__(stage)
+        self._sides, self._tags = dict(sides or {}), tuple(tags)
+        self._fn = _MapDoFn(stage, function, tuple(self._sides), prepare, self._tags)
+
+    def expand(self, elements: Collection) -> Any:
+        """Applies the step."""
+        return _apply(elements, "map", self._fn, self._sides.values(), self._tags)
+
+
+class MergePartitions(beam.PTransform[Any, Any]):
+    """Exchanges rows of one or several collections by an id column and applies a function to each partition.
+
+    The input is a dict of PCollections by parameter name.
+
+    Args:
+        stage: the stage's name in messages, metrics and the manifest.
+        function: `function(partition, **inputs, **sides)`: each input is the partition's rows as one table in no
+            promised order, or None where it has none; the result is as for `MapTables`.
+        partitions: number of partitions by hash of the key, or None where the key column holds partition numbers.
+        key: name of the int64 column of every input.
+        sides: broadcast collections by parameter name, as for `MapTables`.
+        prepare: as for `MapTables`.
+        tags: names of the outputs, `main` among them, where there is more than one.
+    """
+
+    def __init__(
+        self,
+        stage: str,
+        function: Callable[..., Any],
+        *,
+        partitions: int | None,
+        key: str,
+        sides: Mapping[str, Collection] | None = None,
+        prepare: Callable[..., Any] | None = None,
+        tags: Sequence[str] = (),
+    ) -> None:
+        super().__init__(stage)
+        self._stage, self._function, self._partitions, self._key = stage, function, partitions, key
+        self._sides, self._prepare, self._tags = dict(sides or {}), prepare, tuple(tags)
+
+    def expand(self, inputs: Mapping[str, Collection]) -> Any:
+        """Applies the step."""
+        keyed = [
+            tables
+            | f"key {name}"
+            >> beam.ParDo(_KeyDoFn(self._stage, self._key, self._partitions, name)).with_output_types(
+                tuple[int, pa.Table]
+            )
+            for name, tables in inputs.items()
+        ]
+        grouped = keyed | "flatten" >> beam.Flatten() | "exchange" >> beam.GroupByKey()
+        fn = _MergeDoFn(
+            self._stage,
+            self._function,
+            tuple(inputs),
+            sides=tuple(self._sides),
+            prepare=self._prepare,
+            tags=self._tags,
+        )
+        return _apply(grouped, "merge", fn, self._sides.values(), self._tags)
+
+
+class GatherTables(beam.PTransform[Any, Any]):
+    """Brings all rows of one or several small collections to one worker and applies a function to them.
+
+    For what is bounded by a vocabulary or a queue, and is broadcast afterwards. The function is called once, also where
+    every input is empty: `function(**inputs)`, each input one table in no promised order, or None. The input is a
+    dict of PCollections by parameter name.
+
+    Args:
+        stage: the stage's name in messages, metrics and the manifest.
+        function: the result is as for `MapTables`.
+        tags: names of the outputs, `main` among them, where there is more than one.
+    """
+
+    def __init__(self, stage: str, function: Callable[..., Any], *, tags: Sequence[str] = ()) -> None:
+        super().__init__(stage)
+        self._stage, self._function, self._tags = stage, function, tuple(tags)
+
+    def expand(self, inputs: Mapping[str, Collection]) -> Any:
+        """Applies the step."""
+        pipeline = next(iter(inputs.values())).pipeline
+        once = pipeline | "once" >> beam.Create([0])
+        fn = _GatherDoFn(self._stage, self._function, tuple(inputs), None, self._tags)
+        return _apply(once, "gather", fn, inputs.values(), self._tags)
+
+
+class ReadParquet(beam.PTransform[Any, Any]):
+    """Reads columns of Parquet files as bounded tables, row groups in parallel.
+
+    Args:
+        stage: the stage's name.
+        paths: files to read.
+        columns: columns to read; others are not touched.
+    """
+
+    def __init__(self, stage: str, paths: Sequence[str], columns: Sequence[str]) -> None:
+        super().__init__(stage)
+        self._paths, self._fn = list(paths), _ReadDoFn(stage, columns)
+
+    def expand(self, begin: PBegin | beam.Pipeline) -> Collection:
+        """Applies the step."""
+        return (  # type: ignore[no-any-return]
+            begin
+            | "files" >> beam.Create(self._paths).with_output_types(str)
+            | "row groups" >> beam.FlatMap(_row_groups).with_output_types(tuple[str, int])
+            | "spread" >> beam.Reshuffle()
+            | "read" >> beam.ParDo(self._fn).with_output_types(pa.Table)
+        )
+
+
+def _row_groups(path: str) -> list[tuple[str, int]]:
+    with files.open_binary(path) as stream:
+        return [(path, group) for group in range(pq.ParquetFile(stream).num_row_groups)]
+
+
+def _read_row_group(element: tuple[str, int], columns: Sequence[str]) -> Iterator[pa.Table]:
+    path, group = element
+    with files.open_binary(path) as stream:
+        table = pq.ParquetFile(stream).read_row_group(group, columns=list(columns))
+    return bounded_slices(table)
+
+
+class _ReadDoFn(_StageDoFn):
+    def __init__(self, stage: str, columns: Sequence[str]) -> None:
+        super().__init__(stage, _read_row_group)
+        self._columns = list(columns)
+
+    def process(self, element: tuple[str, int]) -> Iterator[pa.Table]:
+        self._begin(())
+        for _, table in self._emit(element, columns=self._columns):
+            self._count_in(table.num_rows)
+            yield table
+
+
+class WritePartitions(beam.PTransform[Any, Any]):
+    """Exchanges rows by an id column and writes each partition as one Parquet file.
+
+    A file's name and content depend on the partition alone, and it appears whole or not at all: a bundle that a runner
+    tries again writes the same file again. The input is a dict of PCollections by parameter name, as is
+    `finish(partition, **inputs, **sides)`, which gives the file's rows as a table.
+
+    Args:
+        stage: the stage's name.
+        folder: folder of the files.
+        finish: makes the partition's rows ready; the last chance to sort them.
+        partitions: number of partitions by hash of the key, or None where the key column holds partition numbers.
+        key: name of the int64 column of every input.
+        sides: broadcast collections by parameter name.
+
+    Gives tables of `WRITTEN_SCHEMA`.
+    """
+
+    def __init__(
+        self,
+        stage: str,
+        folder: str,
+        finish: Callable[..., pa.Table],
+        *,
+        partitions: int | None,
+        key: str,
+        sides: Mapping[str, Collection] | None = None,
+    ) -> None:
+        super().__init__(stage)
+        self._merge = MergePartitions(
+            stage, _FinishAndWrite(folder, finish), partitions=partitions, key=key, sides=sides
+        )
+
+    def expand(self, inputs: Mapping[str, Collection]) -> Collection:
+        """Applies the step."""
+        return inputs | "write" >> self._merge  # type: ignore[no-any-return]
+
+
+class _FinishAndWrite:
+    def __init__(self, folder: str, finish: Callable[..., pa.Table]) -> None:
+        self._folder, self._finish = folder, finish
+
+    def __call__(self, partition: int, **inputs: pa.Table | None) -> pa.Table:
+        return write_part(self._folder, partition, self._finish(partition, **inputs))
+
+
+def write_part(folder: str, partition: int, table: pa.Table) -> pa.Table:
+    """Writes a partition's rows, where there are any, and gives a table of `WRITTEN_SCHEMA`."""
+    if not table.num_rows:
+        return WRITTEN_SCHEMA.empty_table()
+    path = files.join(folder, part_name(partition))
+    size = write_parquet(path, table)
+    return pa.table([[path], [table.num_rows], [size]], schema=WRITTEN_SCHEMA)
+
+
+class WriteOne(beam.PTransform[Any, Any]):
+    """Gathers small collections and writes them as one Parquet file.
+
+    Args:
+        stage: the stage's name.
+        folder: folder of the file.
+        finish: `finish(**inputs)` gives the file's rows as a sorted table.
+
+    Gives a table of `WRITTEN_SCHEMA`.
+    """
+
+    def __init__(self, stage: str, folder: str, finish: Callable[..., pa.Table]) -> None:
+        super().__init__(stage)
+        self._gather = GatherTables(stage, _GatherAndWrite(folder, finish))
+
+    def expand(self, inputs: Mapping[str, Collection]) -> Collection:
+        """Applies the step."""
+        return inputs | "write" >> self._gather  # type: ignore[no-any-return]
+
+
+class _GatherAndWrite:
+    def __init__(self, folder: str, finish: Callable[..., pa.Table]) -> None:
+        self._folder, self._finish = folder, finish
+
+    def __call__(self, **inputs: pa.Table | None) -> pa.Table:
+        table = self._finish(**inputs)
+        path = files.join(self._folder, part_name(0))
+        return pa.table([[path], [table.num_rows], [write_parquet(path, table)]], schema=WRITTEN_SCHEMA)

@@ -1,0 +1,1 @@
+"""From the click log to click counts, click edges between pages and relations between words."""

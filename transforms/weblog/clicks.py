@@ -1,0 +1,148 @@
+"""A click log's rows as ids: who clicked what, after which words.
+
+f(n), the number of clicks made after submitting a word, is P13 Def. 11; a query that repeats a word submits it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transforms.columnar.arrays import Int64s, column_array, group_starts, int64s, list_parts, pointers, ragged
+from transforms.columnar.ids import text_digests, text_ids
+
+COLUMNS = ("user_id", "user_group", "session_id", "query", "keywords", "clicked_at", "position", "url")
+"""Columns of the clicks table that the reader takes."""
+
+NO_GROUP = 0
+"""Group of users without one: they form one group."""
+
+WORDS_SCHEMA = pa.schema(
+    [pa.field("word_id", pa.int64()), pa.field("check", pa.int64()), pa.field("word", pa.string())]
+)
+WORD_CLICKS_SCHEMA = pa.schema([pa.field("word_id", pa.int64()), pa.field("clicks", pa.int64())])
+URL_WORD_CLICKS_SCHEMA = pa.schema(
+    [pa.field("url_id", pa.int64()), pa.field("word_id", pa.int64()), pa.field("clicks", pa.int64())]
+)
+
+WordsOf = Callable[[pa.Array], pa.ListArray]
+"""Gives the words of each short text, as the attributes of pages are made: string[n] -> list<string>[n]."""
+
+
+@dataclass(frozen=True)
+class Clicks:
+    """Rows of a click log as ids; all arrays are of length n.
+
+    Attributes:
+        user: id of the user, int64.
+        group: id of the user's group, int64; `NO_GROUP` where the log names none.
+        session: id of the session, int64; 0 where the log names none.
+        query: id of the query's text, int64.
+        time: microseconds since 1970 in UTC, int64.
+        position: position in the result list, int64; -1 where the log names none.
+        url: id of the clicked URL, int64.
+        url_digests: ids and check values of the distinct clicked URLs, int64[m, 2].
+        word_indptr: where each click's words begin and end, int64[n + 1].
+        word: ids of the words of all clicks, int64[word_indptr[-1]]; distinct within a click.
+        words: the distinct words, a table of `WORDS_SCHEMA`.
+    """
+
+    user: Int64s
+    group: Int64s
+    session: Int64s
+    query: Int64s
+    time: Int64s
+    position: Int64s
+    url: Int64s
+    url_digests: Int64s
+    word_indptr: Int64s
+    word: Int64s
+    words: pa.Table
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+
+def read_clicks(table: pa.Table, words_of: WordsOf) -> Clicks:
+    """The rows of a conformed clicks table as ids.
+
+    Args:
+        table: columns `COLUMNS` of the clicks table, URLs canonical.
+        words_of: gives the words of queries; not asked where a row brings its `keywords`.
+    """
+    queries = column_array(table["query"]).dictionary_encode()
+    query_numbers = np.asarray(queries.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+    texts = pc.cast(queries.dictionary, pa.string())
+    given = column_array(table["keywords"])
+    text_indptr, text_words = list_parts(words_of(texts))
+    given_indptr, given_words = list_parts(given)
+    has_keywords = np.asarray(pc.is_valid(given).to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+    distinct = pa.concat_arrays([text_words.cast(pa.string()), given_words.cast(pa.string())]).dictionary_encode()
+    digests = text_digests(distinct.dictionary)
+    numbers = np.asarray(distinct.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+    starts = np.where(has_keywords, len(text_words) + given_indptr[:-1], text_indptr[query_numbers])
+    lengths = np.where(has_keywords, np.diff(given_indptr), np.diff(text_indptr)[query_numbers])
+    click, place = ragged(starts, lengths)
+    click, word_number = _distinct_words(click, numbers[place], len(digests))
+
+    url_ids, url_digests = _text_ids(table["url"])
+    return Clicks(
+        user=text_ids(table["user_id"]),
+        group=_optional_ids(table["user_group"]),
+        session=_optional_ids(table["session_id"]),
+        query=text_ids(texts)[query_numbers],
+        time=int64s(table["clicked_at"].cast(pa.int64())),
+        position=int64s(pc.fill_null(table["position"].cast(pa.int64()), -1)),
+        url=url_ids,
+        url_digests=url_digests,
+        word_indptr=pointers(np.bincount(click, minlength=table.num_rows)),
+        word=digests[word_number, 0] if len(digests) else np.zeros(0, dtype=np.int64),
+        words=pa.table([pa.array(digests[:, 0]), pa.array(digests[:, 1]), distinct.dictionary], schema=WORDS_SCHEMA),
+    )
+
+
+def word_clicks(clicks: Clicks) -> pa.Table:
+    """f(n) of these clicks: a table of `WORD_CLICKS_SCHEMA` with distinct words."""
+    words, counts = np.unique(clicks.word, return_counts=True)
+    return pa.table([pa.array(words), pa.array(counts.astype(np.int64))], schema=WORD_CLICKS_SCHEMA)
+
+
+def url_word_clicks(clicks: Clicks) -> pa.Table:
+    """Clicks of each URL after each word: a table of `URL_WORD_CLICKS_SCHEMA` with distinct (URL, word)."""
+    url = np.repeat(clicks.url, np.diff(clicks.word_indptr))
+    order = np.lexsort((clicks.word, url))
+    url, word = url[order], clicks.word[order]
+    new = np.ones(len(url), dtype=np.bool_)
+    new[1:] = (url[1:] != url[:-1]) | (word[1:] != word[:-1])
+    starts = np.flatnonzero(new)
+    counts = np.diff(np.append(starts, len(url))).astype(np.int64)
+    return pa.table([pa.array(url[starts]), pa.array(word[starts]), pa.array(counts)], schema=URL_WORD_CLICKS_SCHEMA)
+
+
+def _distinct_words(click: Int64s, word: Int64s, word_count: int) -> tuple[Int64s, Int64s]:
+    """(click, word number) pairs, sorted, each once."""
+    keys = np.sort(click * max(word_count, 1) + word)
+    keys = keys[group_starts(keys)]
+    return keys // max(word_count, 1), keys % max(word_count, 1)
+
+
+def _text_ids(column: pa.ChunkedArray) -> tuple[Int64s, Int64s]:
+    """Ids of a column's strings, and the digests of its distinct strings."""
+    encoded = column_array(column).dictionary_encode()
+    digests = text_digests(encoded.dictionary)
+    return digests[np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64), 0], digests
+
+
+def _optional_ids(column: pa.ChunkedArray) -> Int64s:
+    """Ids of a column's strings, 0 where there is none."""
+    array = column_array(column)
+    ids = np.zeros(len(array), dtype=np.int64)
+    valid = np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    if valid.any():
+        ids[valid] = text_ids(array.drop_null())
+    return ids

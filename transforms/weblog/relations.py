@@ -1,0 +1,268 @@
+"""ISA and Part-Of relations between words, learned from clicks (P13 3.3, Def. 11).
+
+A scope is a group of users, or one user whom the log puts into several groups. In a scope, a page stands for the words
+after which it was clicked there. Two words that share a page in a scope are ISA-related; the page is the witness. A
+word of page u and a word of page v, where u links to v, are Part-Of-related; the link is the witness. A relation's
+support is the number of its distinct witnesses over all scopes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transforms.columnar.arrays import Int64s, group_starts, int64s, members, positions, ragged
+from transforms.columnar.ids import combine_ids
+from transforms.weblog.clicks import Clicks
+
+ISA, PART_OF = "ISA", "PART_OF"
+
+PAIR_BUDGET = 1 << 22
+"""Word pairs made at a time: 2^22 pairs of int64 keys and witnesses are some 100 MB while they are sorted."""
+
+SCOPE_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("url_id", "scope", "word", "clicks")])
+WITNESS_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("target_id", "source_id", "scope", "word")])
+PAIR_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("source", "target", "support")])
+
+_USER_SCOPE = np.int64(0x5C0FE)
+"""Keeps the scope of a user apart from that of a group with the same id."""
+
+
+def scope_rows(clicks: Clicks, vocabulary: Int64s, several: pa.Table | None, groups: pa.Table | None) -> pa.Table:
+    """What each scope clicked: a table of `SCOPE_SCHEMA`; exchange it by `url_id`.
+
+    Args:
+        clicks: rows of the log.
+        vocabulary: sorted ids of the words that take part; a word's number is its place in `order` of them.
+        several: (user, ...) rows of users whom the log puts into several groups, or None.
+        groups: (user, group) that replace the log's groups, or None.
+
+    Returns:
+        Distinct (url_id, scope, word) with clicks; `word` is the position of the word's id in `vocabulary`. Rows of a
+        user's own scope have no clicks, so that no click counts twice.
+    """
+    group = clicks.group if groups is None else _replaced_groups(clicks.user, groups)
+    repeats = np.diff(clicks.word_indptr)
+    click = np.repeat(np.arange(len(clicks), dtype=np.int64), repeats)
+    word = positions(vocabulary, clicks.word)
+    known = word >= 0
+    click, word = click[known], word[known]
+    url, scope = clicks.url[click], group[click]
+    counts = np.ones(len(word), dtype=np.int64)
+    if several is not None:
+        own = members(np.sort(int64s(several["user"])), clicks.user[click])
+        user = clicks.user[click][own]
+        user_scope = combine_ids(user, np.full(len(user), _USER_SCOPE))
+        url, word = np.concatenate([url, url[own]]), np.concatenate([word, word[own]])
+        scope = np.concatenate([scope, user_scope])
+        counts = np.concatenate([counts, np.zeros(len(user), dtype=np.int64)])
+    return _sum_scopes(url, scope, word, counts)
+
+
+def _replaced_groups(user: Int64s, groups: pa.Table) -> Int64s:
+    users = int64s(groups["user"])
+    order = np.argsort(users)
+    place = positions(users[order], user)
+    found = int64s(groups["group"])[order][place]
+    return np.where(place >= 0, found, user)
+
+
+def _sum_scopes(url: Int64s, scope: Int64s, word: Int64s, clicks: Int64s) -> pa.Table:
+    order = np.lexsort((word, scope, url))
+    url, scope, word, clicks = url[order], scope[order], word[order], clicks[order]
+    new = np.ones(len(url), dtype=np.bool_)
+    new[1:] = (url[1:] != url[:-1]) | (scope[1:] != scope[:-1]) | (word[1:] != word[:-1])
+    starts = np.flatnonzero(new)
+    sums = np.add.reduceat(clicks, starts) if len(starts) else clicks
+    return pa.table([url[starts], scope[starts], word[starts], sums], schema=SCOPE_SCHEMA)
+
+
+def leading_words(rows: pa.Table, max_words: int) -> pa.Table:
+    """Rows of the `max_words` best clicked words of each URL, so that one hub page can't cost a square.
+
+    Args:
+        rows: all rows of the URLs that stand in it, a table of `SCOPE_SCHEMA`.
+        max_words: how many words of a URL take part; more clicks first, ties by word number.
+
+    Returns:
+        Distinct (url_id, scope, word), sorted by them, a table of `SCOPE_SCHEMA`.
+    """
+    merged = _sum_scopes(*(int64s(rows[name]) for name in ("url_id", "scope", "word", "clicks")))
+    url, word = int64s(merged["url_id"]), int64s(merged["word"])
+    order = np.lexsort((word, url))
+    new = np.ones(len(order), dtype=np.bool_)
+    new[1:] = (url[order][1:] != url[order][:-1]) | (word[order][1:] != word[order][:-1])
+    starts = np.flatnonzero(new)
+    if not len(starts):
+        return merged
+    totals = np.add.reduceat(int64s(merged["clicks"])[order], starts)
+    pair_url, pair_word = url[order][starts], word[order][starts]
+    by_clicks = np.lexsort((pair_word, -totals, pair_url))
+    rank_start = group_starts(pair_url[by_clicks])
+    lengths = np.diff(np.append(rank_start, len(by_clicks)))
+    rank = np.arange(len(by_clicks)) - np.repeat(rank_start, lengths)
+    leads = np.zeros(len(starts), dtype=np.bool_)
+    leads[by_clicks[rank < max_words]] = True
+    keep = np.zeros(len(url), dtype=np.bool_)
+    keep[order] = np.repeat(leads, np.diff(np.append(starts, len(order))))
+    return merged.filter(pa.array(keep))
+
+
+def isa_pairs(rows: pa.Table, word_count: int) -> Iterator[pa.Table]:
+    """Word pairs that share a page in a scope, with the number of such pages.
+
+    Args:
+        rows: result of `leading_words` for all rows of the URLs that stand in it.
+        word_count: size of the vocabulary.
+
+    Yields:
+        Tables of `PAIR_SCHEMA` with source < target; a pair may stand in several tables, each page in one of them.
+    """
+    url, scope, word = (int64s(rows[name]) for name in ("url_id", "scope", "word"))
+    if not len(url):
+        return
+    new = np.ones(len(url), dtype=np.bool_)
+    new[1:] = (url[1:] != url[:-1]) | (scope[1:] != scope[:-1])
+    starts = np.flatnonzero(new)
+    ends = np.repeat(np.append(starts[1:], len(url)), np.diff(np.append(starts, len(url))))
+    later = ends - np.arange(len(url)) - 1
+    for begin, end in _url_chunks(url, later):
+        first, second = ragged(np.arange(begin, end) + 1, later[begin:end])
+        first = first + begin
+        yield _count_witnesses(word[first], word[second], url[first], word_count)
+
+
+def _url_chunks(url: Int64s, work: Int64s) -> Iterator[tuple[int, int]]:
+    """Ranges of whole URLs with about `PAIR_BUDGET` pairs each."""
+    starts = group_starts(url)
+    total = np.add.reduceat(work, starts)
+    chunk = np.cumsum(total) // PAIR_BUDGET
+    cuts = np.append(starts[group_starts(chunk)], len(url))
+    yield from zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
+
+
+def _count_witnesses(source: Int64s, target: Int64s, witness: Int64s, word_count: int) -> pa.Table:
+    """Distinct (source, target, witness) counted by (source, target)."""
+    pair = source * word_count + target
+    order = np.lexsort((witness, pair))
+    pair, witness = pair[order], witness[order]
+    new = np.ones(len(pair), dtype=np.bool_)
+    new[1:] = (pair[1:] != pair[:-1]) | (witness[1:] != witness[:-1])
+    pair = pair[new]
+    starts = group_starts(pair)
+    counts = np.diff(np.append(starts, len(pair))).astype(np.int64)
+    return pa.table([pair[starts] // word_count, pair[starts] % word_count, counts], schema=PAIR_SCHEMA)
+
+
+def link_witnesses(links: pa.Table, rows: pa.Table, in_base: npt.NDArray[np.bool_]) -> Iterator[pa.Table]:
+    """The first half of Part-Of: the words of each link's source, sent along the link.
+
+    Args:
+        links: followed links (source_id, target_id) whose source URLs' rows are in `rows`.
+        rows: result of `leading_words`.
+        in_base: whether each word occurs in the base context, bool[word_count].
+
+    Yields:
+        Tables of `WITNESS_SCHEMA`; exchange them by `target_id`.
+    """
+    words = rows.filter(pa.array(in_base[int64s(rows["word"])]))
+    url = int64s(words["url_id"])
+    source, target = _distinct_links(links)
+    begin = np.searchsorted(url, source, side="left")
+    lengths = np.searchsorted(url, source, side="right") - begin
+    scope, word = int64s(words["scope"]), int64s(words["word"])
+    for low, high in _work_chunks(lengths):
+        link, place = ragged(begin[low:high], lengths[low:high])
+        link = link + low
+        yield pa.table([target[link], source[link], scope[place], word[place]], schema=WITNESS_SCHEMA)
+
+
+def _distinct_links(links: pa.Table) -> tuple[Int64s, Int64s]:
+    source, target = int64s(links["source_id"]), int64s(links["target_id"])
+    order = np.lexsort((target, source))
+    source, target = source[order], target[order]
+    new = np.ones(len(source), dtype=np.bool_)
+    new[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
+    new &= source != target
+    return source[new], target[new]
+
+
+def _work_chunks(work: Int64s) -> Iterator[tuple[int, int]]:
+    if not len(work):
+        return
+    chunk = np.cumsum(work) // PAIR_BUDGET
+    cuts = np.append(group_starts(chunk), len(work))
+    yield from zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
+
+
+def part_of_pairs(witnesses: pa.Table, rows: pa.Table, in_current: npt.NDArray[np.bool_]) -> Iterator[pa.Table]:
+    """The second half of Part-Of: words of a link's source with words of its target clicked in the same scope.
+
+    Args:
+        witnesses: all rows of `WITNESS_SCHEMA` for the targets whose rows are in `rows`.
+        rows: result of `leading_words`.
+        in_current: whether each word occurs in the current context, bool[word_count].
+
+    Yields:
+        Tables of `PAIR_SCHEMA`, source the word of the linking page; a pair may stand in several tables, each link in
+        one of them.
+    """
+    words = rows.filter(pa.array(in_current[int64s(rows["word"])]))
+    witnesses = witnesses.sort_by([("target_id", "ascending"), ("source_id", "ascending")])
+    target, source = int64s(witnesses["target_id"]), int64s(witnesses["source_id"])
+    key = combine_ids(int64s(words["url_id"]), int64s(words["scope"]))
+    order = np.argsort(key, kind="stable")
+    key, word = key[order], int64s(words["word"])[order]
+    wanted = combine_ids(target, int64s(witnesses["scope"]))
+    begin = np.searchsorted(key, wanted, side="left")
+    lengths = np.searchsorted(key, wanted, side="right") - begin
+    link_id = combine_ids(source, target)
+    source_word = int64s(witnesses["word"])
+    for low, high in _url_chunks_of_links(link_id, lengths):
+        row, place = ragged(begin[low:high], lengths[low:high])
+        row = row + low
+        different = source_word[row] != word[place]
+        row, place = row[different], place[different]
+        yield _count_witnesses(source_word[row], word[place], link_id[row], len(in_current))
+
+
+def _url_chunks_of_links(link_id: Int64s, work: Int64s) -> Iterator[tuple[int, int]]:
+    if len(link_id):
+        yield from _url_chunks(link_id, work)
+
+
+def settle_relations(isa: pa.Table, part_of: pa.Table, min_support: int, word_count: int) -> tuple[pa.Table, pa.Table]:
+    """Which relations hold, once all supports are known.
+
+    Relations below `min_support` are dropped; ISA beats Part-Of; of two opposite Part-Of the better supported stays,
+    on a tie neither.
+
+    Args:
+        isa: distinct pairs with source < target, a table of `PAIR_SCHEMA`.
+        part_of: distinct directed pairs, a table of `PAIR_SCHEMA`.
+        min_support: smallest support of a relation.
+        word_count: size of the vocabulary.
+
+    Returns:
+        (ISA pairs, Part-Of pairs), each sorted.
+    """
+    isa = _supported(isa, min_support)
+    part_of = _supported(part_of, min_support)
+    source, target = int64s(part_of["source"]), int64s(part_of["target"])
+    support = int64s(part_of["support"])
+    isa_keys = np.sort(int64s(isa["source"]) * word_count + int64s(isa["target"]))
+    unrelated = ~members(isa_keys, np.minimum(source, target) * word_count + np.maximum(source, target))
+    keys = source * word_count + target
+    order = np.argsort(keys)
+    opposite = positions(keys[order], target * word_count + source)
+    opposite_support = np.where(opposite >= 0, support[order][opposite], 0) if len(keys) else support
+    return isa, part_of.filter(pa.array(unrelated & (support > opposite_support)))
+
+
+def _supported(pairs: pa.Table, min_support: int) -> pa.Table:
+    kept = pairs.filter(pc.greater_equal(pairs["support"], min_support))
+    return kept.sort_by([("source", "ascending"), ("target", "ascending")]).combine_chunks()
