@@ -20,6 +20,9 @@ PARTITION_BYTES = 8 << 20
 
 Int64s = npt.NDArray[np.int64]
 
+MAIN = "main"
+"""Tag of the first output of a function that gives tables of several kinds."""
+
 
 def partition_count(estimated_bytes: int) -> int:
     """Number of partitions for a shuffle of so many bytes: a power of two, at least 1."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -20,7 +21,8 @@ from apache_beam.metrics.metric import Metrics
 from apache_beam.pvalue import AsList, PBegin, PCollection
 
 from transforms.columnar import coder, files
-from transforms.columnar.arrays import bounded_slices, int64s, split_by_partition, split_by_value
+from transforms.columnar.arrays import MAIN, bounded_slices, int64s, split_by_partition, split_by_value
+from transforms.columnar.idfilter import filter_positions, filter_segment
 from transforms.columnar.parquet import part_name, write_parquet
 
 coder.register()
@@ -28,9 +30,6 @@ coder.register()
 NAMESPACE = "semrank"
 ROWS_IN, ROWS_OUT, MILLISECONDS = "rows_in", "rows_out", "milliseconds"
 RECORD_BYTES, GROUP_BYTES = "record_bytes", "group_bytes"
-
-MAIN = "main"
-"""Tag of a stage's first output."""
 
 Collection = PCollection[Any]
 
@@ -70,7 +69,7 @@ class _StageDoFn(beam.DoFn):
     def _begin(self, sides: Sequence[Sequence[pa.Table]]) -> dict[str, Any]:
         """The broadcast tables by parameter name, made ready once a bundle."""
         if self._broadcast is None:
-            log.info("%s: started", self._stage)
+            log.debug("%s: started", self._stage)
             begin = time.perf_counter()
             tables = {
                 name: pa.concat_tables(parts).combine_chunks() if parts else None
@@ -414,3 +413,28 @@ class _GatherAndWrite:
         table = self._finish(**inputs)
         path = files.join(self._folder, part_name(0))
         return pa.table([[path], [table.num_rows], [write_parquet(path, table)]], schema=WRITTEN_SCHEMA)
+
+
+class FilterIds(beam.PTransform[Any, Any]):
+    """Makes an `IdFilter` of all ids of a collection; gives its segments, to be broadcast.
+
+    Args:
+        stage: the stage's name.
+        bits: size of the filter in bits.
+        key: name of the int64 id column of the input.
+    """
+
+    def __init__(self, stage: str, bits: int, key: str) -> None:
+        super().__init__(stage)
+        self._stage, self._bits, self._key = stage, bits, key
+
+    def expand(self, ids: Collection) -> Collection:
+        """Applies the step."""
+        positions = ids | MapTables(f"{self._stage}: hash", partial(_positions, key=self._key, bits=self._bits))
+        return {"positions": positions} | MergePartitions(  # type: ignore[no-any-return]
+            f"{self._stage}: merge", filter_segment, partitions=None, key="segment"
+        )
+
+
+def _positions(table: pa.Table, *, key: str, bits: int) -> pa.Table:
+    return filter_positions(int64s(table[key]), bits)

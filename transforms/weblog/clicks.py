@@ -6,7 +6,7 @@ f(n), the number of clicks made after submitting a word, is P13 Def. 11; a query
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +65,10 @@ class Clicks:
 
     def __len__(self) -> int:
         return len(self.user)
+
+    def in_one_group(self) -> Clicks:
+        """The same clicks with all users in one group."""
+        return replace(self, group=np.full(len(self), NO_GROUP, dtype=np.int64))
 
 
 def read_clicks(table: pa.Table, words_of: WordsOf) -> Clicks:

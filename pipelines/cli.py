@@ -1,0 +1,161 @@
+"""The `semrank` command: finds the command's module, parses its options, turns errors into exit statuses.
+
+Exit status: 0 done, 1 the run failed, 2 the arguments or inputs are unusable (one line on standard error).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import NoReturn
+
+from schemas.errors import InputError
+
+COMMANDS = {
+    "ingest": "read crawls and click logs into a snapshot",
+    "rank": "rank the URLs that a queue of pages links to: one round",
+    "rounds": "rank several rounds, each from the pages that the last one selected",
+    "explain": "say why a URL has its rank, term by term",
+    "sample": "write a small web of its own making: WARC files, a click log, seeds, topics",
+    "dataset": "turn a published data set into a snapshot",
+}
+"""Command -> what it does. A command's module is `pipelines.<command>`; it is imported only when it is asked for."""
+
+BEAM_HELP = (
+    "Options of Apache Beam are passed on (--runner, --job_endpoint, --project, ...).\n"
+    "Without --runner the run is local."
+)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Prints errors as one line, without the usage block before it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command that the arguments name; gives the exit status."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _Parser(
+        prog="semrank",
+        description="Batch recrawl ranking: a crawl snapshot and a click log in, a ranked frontier out.",
+        epilog=_overview(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and end")
+    parser.add_argument("command", nargs="?", metavar="COMMAND", help="one of the commands below")
+    head = next((index for index, text in enumerate(arguments) if not text.startswith("-")), len(arguments))
+    parsed = parser.parse_args(arguments[: head + 1])
+    if parsed.version:
+        return _print_version()
+    if parsed.command is None:
+        parser.print_help()
+        return 2
+    if parsed.command not in COMMANDS:
+        parser.error(f"unknown command '{parsed.command}', expected one of {', '.join(COMMANDS)}")
+    return command_main(parsed.command, arguments[head + 1 :])
+
+
+def _overview() -> str:
+    return "\n".join(
+        [
+            "commands:",
+            *(f"  {name:<10} {text}" for name, text in COMMANDS.items()),
+            "",
+            "`semrank COMMAND --help` tells a command's options.",
+            "",
+            "example:",
+            "  semrank sample --output web",
+            "  semrank ingest --warc 'web/warc/*' --clicks 'web/clicks/*' --output snapshot",
+            "  semrank rank --snapshot snapshot --seeds web/seeds.txt --output round",
+        ]
+    )
+
+
+def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
+    """Runs one command with its own arguments (of the process if None); gives the exit status."""
+    module = importlib.import_module(f"pipelines.{command}")
+    parser = command_parser(command, module)
+    parsed, beam_arguments = parser.parse_known_args(sys.argv[1:] if arguments is None else list(arguments))
+    _set_up_logging(parsed)
+    try:
+        status = module.run(parsed, beam_arguments)
+    except InputError as error:
+        sys.stderr.write(f"semrank {command}: error: {one_line(error)}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write(f"semrank {command}: interrupted; nothing unfinished counts as finished\n")
+        return 1
+    except BrokenPipeError:
+        # The reader of our output, `head` for one, has seen enough.
+        sys.stderr.close()
+        return 0
+    except Exception as error:
+        logging.getLogger("semrank").debug("the run failed", exc_info=True)
+        sys.stderr.write(f"semrank {command}: failed: {type(error).__name__}: {one_line(error)}\n")
+        return 1
+    return int(status)
+
+
+def command_parser(command: str, module: ModuleType) -> argparse.ArgumentParser:
+    """The parser of a command's own options."""
+    description = (module.__doc__ or COMMANDS[command]).strip()
+    parser = _Parser(
+        prog=f"semrank {command}",
+        description=description,
+        epilog=f"{getattr(module, 'EXAMPLES', '')}\n{BEAM_HELP}".strip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.add_arguments(parser)
+    verbosity = parser.add_mutually_exclusive_group()
+    verbosity.add_argument("--quiet", action="store_true", help="say nothing but errors and the result")
+    verbosity.add_argument("--verbose", action="store_true", help="say also when stages start, and more on errors")
+    return parser
+
+
+def one_line(error: BaseException) -> str:
+    """An error's message as one line."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _print_version() -> int:
+    from importlib.metadata import version
+
+    sys.stdout.write(f"semrank {version('semrank')}\n")
+    return 0
+
+
+class _TerminalHandler(logging.StreamHandler):  # type: ignore[type-arg]
+    """Shows messages as lines; on a terminal a stage's start stands in one line that the next message replaces."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = self.format(record)
+        transient = record.levelno < logging.INFO
+        if self.stream.isatty():
+            self.stream.write(f"\r\x1b[K{text}" + ("" if transient else "\n"))
+        elif not transient or self.level <= logging.DEBUG:
+            self.stream.write(text + "\n")
+        self.flush()
+
+
+def _set_up_logging(parsed: argparse.Namespace) -> None:
+    # Beam's own messages are for its developers; its errors reach the user through the command's error line.
+    logging.getLogger().setLevel(logging.INFO if parsed.verbose else logging.ERROR)
+    logger = logging.getLogger("semrank")
+    logger.handlers = [_TerminalHandler()]
+    logger.propagate = False
+    on_terminal = sys.stderr.isatty()
+    level = logging.DEBUG if parsed.verbose else logging.ERROR if parsed.quiet else logging.INFO
+    logger.setLevel(logging.DEBUG if on_terminal and not parsed.quiet else level)
+    logger.handlers[0].setLevel(logger.level if not on_terminal else logging.DEBUG)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

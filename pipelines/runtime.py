@@ -1,0 +1,211 @@
+"""Runs a pipeline on the runner that the user named, and reads its metrics."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import platform
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+from apache_beam.metrics.metric import MetricsFilter
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from schemas.errors import InputError
+from transforms.columnar.steps import GROUP_BYTES, MILLISECONDS, NAMESPACE, RECORD_BYTES, ROWS_IN, ROWS_OUT
+
+DEFAULT_RUNNER = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
+"""The embedded runner. Beam's DirectRunner would first try to download another one."""
+
+_LOCAL_NAMES = {"FnApiRunner", "DirectRunner"}
+
+log = logging.getLogger(NAMESPACE)
+
+
+@dataclass(frozen=True)
+class StageMetrics:
+    """What one stage did.
+
+    Attributes:
+        rows_in: rows it took.
+        rows_out: rows it gave.
+        seconds: time spent in its own function, summed over workers.
+        largest_record: bytes of the largest table that it sent through a shuffle.
+        largest_group: bytes of the largest group that it received.
+    """
+
+    rows_in: int
+    rows_out: int
+    seconds: float
+    largest_record: int
+    largest_group: int
+
+
+@dataclass(frozen=True)
+class RunMetrics:
+    """Stages by name, and the counters that stages keep beside rows and time."""
+
+    stages: dict[str, StageMetrics]
+    counters: dict[str, int]
+    seconds: float
+
+
+def beam_options(beam_arguments: Sequence[str]) -> PipelineOptions:
+    """Beam's options of a command line; the embedded runner where it names none.
+
+    Raises:
+        InputError: an option that neither the command nor Beam knows.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for options in (PipelineOptions, *_subclasses(PipelineOptions)):
+        if "_add_argparse_args" in options.__dict__:
+            options._add_argparse_args(_Lenient(parser))
+    try:
+        parsed, unknown = parser.parse_known_args(list(beam_arguments))
+    except (SystemExit, argparse.ArgumentError) as cause:
+        raise InputError(f"options {' '.join(beam_arguments)}: not understood by Apache Beam") from cause
+    if unknown:
+        raise InputError(
+            f"{unknown[0]}: unknown option; `--help` lists the command's own, others must be Apache Beam's"
+        )
+    runner = getattr(parsed, "runner", None)
+    arguments = list(beam_arguments)
+    if runner is None or runner in _LOCAL_NAMES:
+        arguments = [*_without_runner(arguments), f"--runner={DEFAULT_RUNNER}"]
+    return PipelineOptions(arguments)
+
+
+def _subclasses(cls: type[Any]) -> list[type[Any]]:
+    children: list[type[Any]] = cls.__subclasses__()
+    return [nested for child in children for nested in (child, *_subclasses(child))]
+
+
+class _Lenient:
+    """Adds options to a parser once: several option classes of Beam declare the same ones."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self._parser = parser
+
+    def add_argument(self, *names: str, **options: Any) -> None:
+        known = self._parser._option_string_actions
+        fresh = [name for name in names if name not in known]
+        if fresh:
+            self._parser.add_argument(*fresh, **{key: value for key, value in options.items() if key != "required"})
+
+    def add_value_provider_argument(self, *names: str, **options: Any) -> None:
+        self.add_argument(*names, **options)
+
+    def add_mutually_exclusive_group(self, **_: Any) -> _Lenient:
+        return self
+
+    def add_argument_group(self, *_: Any, **__: Any) -> _Lenient:
+        return self
+
+
+def _without_runner(arguments: Sequence[str]) -> list[str]:
+    kept: list[str] = []
+    skip = False
+    for argument in arguments:
+        if skip:
+            skip = False
+        elif argument == "--runner":
+            skip = True
+        elif not argument.startswith("--runner="):
+            kept.append(argument)
+    return kept
+
+
+def run_pipeline(options: PipelineOptions, build: Callable[[beam.Pipeline], None]) -> RunMetrics:
+    """Builds and runs a pipeline to its end.
+
+    Raises:
+        InputError: a stage found an input unusable.
+        RuntimeError: the run failed.
+    """
+    begin = time.monotonic()
+    pipeline = beam.Pipeline(options=options)
+    build(pipeline)
+    try:
+        result = pipeline.run()
+        state = result.wait_until_finish()
+    except InputError:
+        raise
+    except Exception as cause:
+        raise _user_error(cause) or RuntimeError(_last_line(cause)) from cause
+    if state not in (None, "DONE"):
+        raise RuntimeError(f"the runner ended the job in state {state}, expected DONE")
+    return _metrics(result, time.monotonic() - begin)
+
+
+def _user_error(cause: BaseException) -> InputError | None:
+    """The InputError inside a worker's error, which a runner hands on as text."""
+    chained: BaseException | None = cause
+    while chained is not None:
+        if isinstance(chained, InputError):
+            return InputError(str(chained))
+        chained = chained.__cause__ or chained.__context__
+    found = re.search(r"schemas\.(?:errors\.InputError|tables\.\w+): (.+)", str(cause))
+    return InputError(re.sub(r" \[while running .*", "", found.group(1))) if found else None
+
+
+def _last_line(cause: BaseException) -> str:
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    return (errors or lines or [type(cause).__name__])[-1]
+
+
+def _metrics(result: Any, seconds: float) -> RunMetrics:
+    query = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
+    counters: dict[str, int] = {}
+    for counter in query["counters"]:
+        name = counter.key.metric.name
+        counters[name] = counters.get(name, 0) + counter.result
+    largest: dict[str, int] = {}
+    for distribution in query["distributions"]:
+        name = distribution.key.metric.name
+        largest[name] = max(largest.get(name, 0), distribution.result.max or 0)
+    names = sorted({name.rsplit("/", 1)[0] for name in counters if name.endswith(f"/{ROWS_IN}")})
+    stages = {
+        name: StageMetrics(
+            counters.get(f"{name}/{ROWS_IN}", 0),
+            counters.get(f"{name}/{ROWS_OUT}", 0),
+            counters.get(f"{name}/{MILLISECONDS}", 0) / 1000,
+            largest.get(f"{name}/{RECORD_BYTES}", 0),
+            largest.get(f"{name}/{GROUP_BYTES}", 0),
+        )
+        for name in names
+    }
+    own = {f"{stage}/{kind}" for stage in names for kind in (ROWS_IN, ROWS_OUT, MILLISECONDS)}
+    return RunMetrics(stages, {name: count for name, count in sorted(counters.items()) if name not in own}, seconds)
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a result depends on, for manifests."""
+    return {
+        "semrank": version("semrank"),
+        "python": platform.python_version(),
+        "apache-beam": beam.__version__,
+        "pyarrow": pa.__version__,
+        "numpy": np.__version__,
+    }
+
+
+def stage_rows(metrics: RunMetrics) -> dict[str, dict[str, float]]:
+    """A run's stages as a manifest tells them."""
+    return {
+        name: {
+            "rows_in": stage.rows_in,
+            "rows_out": stage.rows_out,
+            "seconds": round(stage.seconds, 3),
+            "largest_record_bytes": stage.largest_record,
+            "largest_group_bytes": stage.largest_group,
+        }
+        for name, stage in metrics.stages.items()
+    }

@@ -1,0 +1,151 @@
+"""Links as ids: what the queue's pages link to, and the edges between the queue and the URLs to rank.
+
+Queue URLs are the pages a round starts from; current URLs are their link targets that are not queue URLs themselves.
+A nofollow link makes its target known but counts as no link.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transforms.columnar.arrays import Int64s, column_array, int64s, members, positions
+from transforms.columnar.ids import text_digests
+
+COLUMNS = ("source_url", "target_url", "anchor_text", "nofollow")
+"""Columns of the links table that the readers take."""
+
+LINK_OUT, LINK_IN, CLICK_OUT, CLICK_IN = 0, 1, 2, 3
+"""Kinds of edges, seen from the queue: links and c-edges from a queue URL to a current one, and back."""
+
+EDGE_SCHEMA = pa.schema(
+    [
+        pa.field("url_id", pa.int64()),
+        pa.field("queue", pa.int64()),
+        pa.field("kind", pa.int64()),
+        pa.field("times", pa.int64()),
+    ]
+)
+"""An edge between URL and queue URL (its position in the sorted queue ids), and how often it was walked."""
+
+DISCOVERED_SCHEMA = pa.schema([pa.field("url_id", pa.int64()), pa.field("url", pa.string())])
+ID_SCHEMA = pa.schema([pa.field("url_id", pa.int64())])
+LINK_SCHEMA = pa.schema([pa.field("source_id", pa.int64()), pa.field("target_id", pa.int64())])
+
+
+@dataclass(frozen=True)
+class Links:
+    """Rows of a links table as ids; arrays of length n.
+
+    Attributes:
+        source: id of the linking URL, int64.
+        target: id of the URL linked to, int64.
+        followed: whether the link counts as one, bool.
+        digests: ids and check values of the distinct URLs, int64[m, 2].
+    """
+
+    source: Int64s
+    target: Int64s
+    followed: npt.NDArray[np.bool_]
+    digests: Int64s
+
+
+def read_links(table: pa.Table) -> Links:
+    """The rows of a conformed links table as ids; the anchor texts are not needed."""
+    source, source_digests = _ids(table["source_url"])
+    target, target_digests = _ids(table["target_url"])
+    nofollow = np.asarray(pc.fill_null(column_array(table["nofollow"]), False).to_numpy(zero_copy_only=False))
+    return Links(source, target, ~nofollow.astype(np.bool_), np.concatenate([source_digests, target_digests]))
+
+
+def _ids(column: pa.ChunkedArray) -> tuple[Int64s, Int64s]:
+    encoded = column_array(column).dictionary_encode()
+    digests = text_digests(encoded.dictionary)
+    return digests[np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64), 0], digests
+
+
+def discovered_urls(links: Links, table: pa.Table, queue: Int64s) -> pa.Table:
+    """Link targets of queue URLs with their addresses, a table of `DISCOVERED_SCHEMA`, each once.
+
+    Args:
+        links: the rows of `table` as ids.
+        table: rows of the links table.
+        queue: sorted ids of the queue URLs.
+    """
+    rows = np.flatnonzero(members(queue, links.source) & ~members(queue, links.target))
+    ids, first = np.unique(links.target[rows], return_index=True)
+    urls = column_array(table["target_url"]).take(pa.array(rows[first]))
+    return pa.table([ids, urls], schema=DISCOVERED_SCHEMA)
+
+
+def known_queue_urls(links: Links, queue: Int64s) -> pa.Table:
+    """Queue URLs that stand in links, a table of `ID_SCHEMA`, each once."""
+    ids = np.unique(np.concatenate([links.source, links.target]))
+    return pa.table([ids[members(queue, ids)]], schema=ID_SCHEMA)
+
+
+def link_edges(links: Links, queue: Int64s) -> pa.Table:
+    """Followed links between queue URLs and others, a table of `EDGE_SCHEMA`, each once.
+
+    Exchange it by `url_id`: most of the URLs that link to a queue URL turn out not to be current.
+    """
+    source, target = links.source[links.followed], links.target[links.followed]
+    return _edges(source, target, np.ones(len(source), dtype=np.int64), queue, LINK_OUT, LINK_IN)
+
+
+def click_edges_of_queue(edges: pa.Table, queue: Int64s) -> pa.Table:
+    """C-edges between queue URLs and others, a table of `EDGE_SCHEMA`.
+
+    Args:
+        edges: distinct c-edges: source, target, clicks.
+        queue: sorted ids of the queue URLs.
+    """
+    return _edges(int64s(edges["source"]), int64s(edges["target"]), int64s(edges["clicks"]), queue, CLICK_OUT, CLICK_IN)
+
+
+def _edges(source: Int64s, target: Int64s, times: Int64s, queue: Int64s, out: int, into: int) -> pa.Table:
+    from_queue, to_queue = positions(queue, source), positions(queue, target)
+    leaves = (from_queue >= 0) & (to_queue < 0)
+    enters = (from_queue < 0) & (to_queue >= 0)
+    url = np.concatenate([target[leaves], source[enters]])
+    place = np.concatenate([from_queue[leaves], to_queue[enters]])
+    kind = np.concatenate([np.full(int(leaves.sum()), out), np.full(int(enters.sum()), into)]).astype(np.int64)
+    return sum_edges(url, place, kind, np.concatenate([times[leaves], times[enters]]))
+
+
+def sum_edges(url: Int64s, queue: Int64s, kind: Int64s, times: Int64s) -> pa.Table:
+    """Distinct edges with their times added, a table of `EDGE_SCHEMA` sorted by URL, queue URL and kind."""
+    order = np.lexsort((kind, queue, url))
+    url, queue, kind, times = url[order], queue[order], kind[order], times[order]
+    new = np.ones(len(url), dtype=np.bool_)
+    new[1:] = (url[1:] != url[:-1]) | (queue[1:] != queue[:-1]) | (kind[1:] != kind[:-1])
+    starts = np.flatnonzero(new)
+    sums = np.add.reduceat(times, starts) if len(starts) else times
+    return pa.table([url[starts], queue[starts], kind[starts], sums], schema=EDGE_SCHEMA)
+
+
+def anchor_rows(table: pa.Table, wanted: npt.NDArray[np.bool_], links: Links) -> tuple[Int64s, pa.Array]:
+    """Targets and anchor texts of the followed links that have one and are wanted.
+
+    Args:
+        table: rows of the links table.
+        wanted: bool[n], for example whether the target is to be ranked.
+        links: the rows of `table` as ids.
+
+    Returns:
+        (target ids int64[k], anchor texts string[k]).
+    """
+    anchors = column_array(table["anchor_text"])
+    valid = np.asarray(pc.is_valid(anchors).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    rows = np.flatnonzero(wanted & links.followed & valid)
+    return links.target[rows], anchors.take(pa.array(rows))
+
+
+def followed_links(links: Links, wanted: npt.NDArray[np.bool_]) -> pa.Table:
+    """The followed links that are wanted, a table of `LINK_SCHEMA`."""
+    rows = wanted & links.followed
+    return pa.table([links.source[rows], links.target[rows]], schema=LINK_SCHEMA)

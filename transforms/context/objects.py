@@ -1,0 +1,267 @@
+"""The objects of the two formal contexts: URLs with their words and their edges to the queue (SPEC: words, contexts).
+
+A URL's attributes are the words of its own content where that is known: the given keywords as they are, or the K words
+of title and text with the highest TF-IDF. Else they are the K best words of anchors and address, and the words after
+which it was clicked often enough. TF-IDF is count * ln((N + 1) / df) with N pages and df pages that have the word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schemas.tables import TIMESTAMP
+from transforms.columnar.arrays import (
+    MAIN,
+    Int64s,
+    group_starts,
+    int64s,
+    list_column,
+    members,
+    pointers,
+    positions,
+)
+from transforms.context.links import CLICK_IN, CLICK_OUT, sum_edges
+from transforms.context.pages import WORD_SCHEMA, WORDS, sum_terms, text_words
+from transforms.sources.urls import host_of, url_words
+
+OBJECT_SCHEMA = pa.schema(
+    [
+        pa.field("url_id", pa.int64()),
+        pa.field("queue", pa.int64()),
+        pa.field("url", pa.string()),
+        pa.field("host", pa.string()),
+        pa.field("fetched", pa.bool_()),
+        pa.field("last_fetched_at", TIMESTAMP),
+        pa.field("words", pa.list_(pa.int64())),
+        pa.field("neighbours", pa.list_(pa.int64())),
+        pa.field("edges", pa.list_(pa.int64())),
+        pa.field("base_links", pa.int64()),
+        pa.field("base_clicks", pa.int64()),
+    ]
+)
+"""A URL of a context: `queue` is its position in the queue or -1; `edges[i]` counts the links and c-edges, both ways,
+between it and the queue URL at position `neighbours[i]`."""
+
+SUPPORT_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("word_id", "base", "current")])
+UNKNOWN_SCHEMA = pa.schema([pa.field("url_id", pa.int64())])
+
+BASE, SUPPORTS = "base", "supports"
+
+
+@dataclass(frozen=True)
+class ObjectSettings:
+    """How attributes are chosen; see `RoundConfig` for the meaning of the fields."""
+
+    keywords_per_page: int
+    min_clicks: int
+    max_keywords_per_url: int
+    language: str
+    count_every_click: bool
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What all workers know: the queue and the words' document frequencies.
+
+    Attributes:
+        queue_ids: ids of the queue URLs, sorted, int64[q].
+        queue_urls: their addresses, string[q].
+        frequent_ids: sorted ids of words that stand on several pages, int64[v].
+        frequencies: on how many, int64[v].
+        documents: number of pages with text.
+    """
+
+    queue_ids: Int64s
+    queue_urls: pa.Array
+    frequent_ids: Int64s
+    frequencies: Int64s
+    documents: int
+
+    def idf(self, words: Int64s) -> npt.NDArray[np.float64]:
+        """ln((N + 1) / df) of word ids, float64[n]."""
+        place = positions(self.frequent_ids, words)
+        frequency = np.where(place >= 0, self.frequencies[place], 1) if len(self.frequencies) else np.ones(len(words))
+        return np.asarray(np.log((self.documents + 1) / frequency), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A partition's rows about its URLs; tables are None where it has none (see `pages` and `links` for schemas)."""
+
+    discovered: pa.Table | None = None
+    known: pa.Table | None = None
+    edges: pa.Table | None = None
+    fetched: pa.Table | None = None
+    terms: pa.Table | None = None
+    given: pa.Table | None = None
+    anchors: pa.Table | None = None
+    clicked: pa.Table | None = None
+
+
+def make_objects(evidence: Evidence, corpus: Corpus, settings: ObjectSettings) -> Iterator[tuple[str, pa.Table]]:
+    """The objects of one partition of URLs.
+
+    Yields:
+        (kind, table): `base` and `main` (current) objects of `OBJECT_SCHEMA`, sorted by URL id; `supports`, the number
+        of objects of each word in each context (`SUPPORT_SCHEMA`); `words` that no other stage has named.
+    """
+    ids, urls, queue = _urls(evidence, corpus)
+    if not len(ids):
+        return
+    described, fetched, fetched_at = _fetch_state(evidence.fetched, ids)
+    address_terms, address_words = text_words(
+        ids[~described], _joined(url_words(urls.filter(pa.array(~described)))), settings.language
+    )
+    owner, word = _attributes(evidence, ids, described, address_terms, corpus, settings)
+    neighbours = _neighbours(evidence.edges, ids, queue < 0, settings.count_every_click)
+    objects = pa.table(
+        [
+            pa.array(ids),
+            pa.array(queue),
+            urls,
+            host_of(urls),
+            pa.array(fetched),
+            fetched_at,
+            list_column(pa.array(word), pointers(np.bincount(owner, minlength=len(ids)))),
+            *neighbours,
+        ],
+        schema=OBJECT_SCHEMA,
+    )
+    yield BASE, objects.filter(pa.array(queue >= 0))
+    yield MAIN, objects.filter(pa.array(queue < 0))
+    yield SUPPORTS, _supports(word, queue[owner] >= 0)
+    yield WORDS, address_words.cast(WORD_SCHEMA)
+
+
+def unknown_queue_urls(known: pa.Table | None, queue_ids: Int64s) -> pa.Table:
+    """Queue URLs that the snapshot does not know, a table of `UNKNOWN_SCHEMA`."""
+    found = np.zeros(0, dtype=np.int64) if known is None else np.unique(int64s(known["url_id"]))
+    return pa.table([queue_ids[~members(found, queue_ids)]], schema=UNKNOWN_SCHEMA)
+
+
+def _urls(evidence: Evidence, corpus: Corpus) -> tuple[Int64s, pa.Array, Int64s]:
+    """Ids, addresses and queue positions of the partition's URLs, sorted by id."""
+    seen = [int64s(table["url_id"]) for table in (evidence.known, evidence.fetched) if table is not None]
+    mentioned = np.unique(np.concatenate(seen)) if seen else np.zeros(0, dtype=np.int64)
+    queued = mentioned[members(corpus.queue_ids, mentioned)]
+    place = positions(corpus.queue_ids, queued)
+    ids, addresses = queued, corpus.queue_urls.take(pa.array(place))
+    queue = place
+    if evidence.discovered is not None:
+        found, first = np.unique(int64s(evidence.discovered["url_id"]), return_index=True)
+        addresses = pa.concat_arrays(
+            [addresses.cast(pa.string()), evidence.discovered["url"].combine_chunks().take(pa.array(first))]
+        )
+        ids = np.concatenate([ids, found])
+        queue = np.concatenate([queue, np.full(len(found), -1, dtype=np.int64)])
+    order = np.argsort(ids)
+    return ids[order], addresses.take(pa.array(order)), queue[order]
+
+
+def _fetch_state(
+    fetched: pa.Table | None, ids: Int64s
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], pa.Array]:
+    """Whether each URL's own content is known, whether it was fetched, and when."""
+    if fetched is None:
+        nothing = np.zeros(len(ids), dtype=np.bool_)
+        return nothing, nothing, pa.nulls(len(ids), TIMESTAMP)
+    order = np.argsort(int64s(fetched["url_id"]), kind="stable")
+    fetched = fetched.take(pa.array(order)).combine_chunks()
+    place = positions(int64s(fetched["url_id"]), ids)
+    found = place >= 0
+    described = np.asarray(fetched["described"].to_numpy(), dtype=np.bool_)
+    indices = pa.array(np.where(found, place, 0), mask=~found)
+    return found & described[np.where(found, place, 0)], found, fetched["fetched_at"].combine_chunks().take(indices)
+
+
+def _joined(words: pa.Array) -> pa.Array:
+    """Lists of words as texts, for the reader of words to make lemmas of."""
+    return pa.compute.binary_join(words, " ")
+
+
+def _attributes(
+    evidence: Evidence,
+    ids: Int64s,
+    described: npt.NDArray[np.bool_],
+    address_terms: pa.Table,
+    corpus: Corpus,
+    settings: ObjectSettings,
+) -> tuple[Int64s, Int64s]:
+    """(URL number, word id) pairs, sorted, each once."""
+    pairs: list[tuple[Int64s, Int64s]] = []
+    owner, word, _ = _rows(evidence.given, ids, described)
+    pairs.append((owner, word))
+    owner, word, count = _rows(evidence.terms, ids, described)
+    pairs.append(_best(owner, word, count * corpus.idf(word), settings.keywords_per_page))
+    hearsay = [table for table in (evidence.anchors, address_terms) if table is not None]
+    owner, word, count = _rows(pa.concat_tables(hearsay), ids, ~described)
+    pairs.append(_best(owner, word, count * corpus.idf(word), settings.keywords_per_page))
+    owner, word, count = _rows(evidence.clicked, ids, ~described)
+    often = count >= settings.min_clicks
+    pairs.append(_best(owner[often], word[often], count[often].astype(np.float64), settings.max_keywords_per_url))
+    owner, word = (np.concatenate(columns) for columns in zip(*pairs, strict=True))
+    order = np.lexsort((word, owner))
+    owner, word = owner[order], word[order]
+    new = np.ones(len(owner), dtype=np.bool_)
+    new[1:] = (owner[1:] != owner[:-1]) | (word[1:] != word[:-1])
+    return owner[new], word[new]
+
+
+def _rows(table: pa.Table | None, ids: Int64s, wanted: npt.NDArray[np.bool_]) -> tuple[Int64s, Int64s, Int64s]:
+    """(URL number, word id, count) of the rows about wanted URLs, counts added."""
+    if table is None:
+        empty = np.zeros(0, dtype=np.int64)
+        return empty, empty, empty
+    place = positions(ids, int64s(table["url_id"]))
+    kept = (place >= 0) & wanted[np.maximum(place, 0)]
+    summed = sum_terms(place[kept], int64s(table["word_id"])[kept], int64s(table["count"])[kept])
+    return int64s(summed["url_id"]), int64s(summed["word_id"]), int64s(summed["count"])
+
+
+def _best(owner: Int64s, word: Int64s, score: npt.NDArray[np.float64], most: int) -> tuple[Int64s, Int64s]:
+    """The `most` rows of each owner with the highest scores, ties by word id."""
+    order = np.lexsort((word, -score, owner))
+    starts = group_starts(owner[order])
+    lengths = np.diff(np.append(starts, len(order)))
+    kept = order[np.arange(len(order)) - np.repeat(starts, lengths) < most]
+    return owner[kept], word[kept]
+
+
+def _neighbours(
+    edges: pa.Table | None, ids: Int64s, current: npt.NDArray[np.bool_], count_every_click: bool
+) -> list[pa.Array]:
+    """Columns `neighbours`, `edges`, `base_links` and `base_clicks`."""
+    empty = np.zeros(0, dtype=np.int64)
+    owner, queue, kind, times = empty, empty, empty, empty
+    if edges is not None:
+        place = positions(ids, int64s(edges["url_id"]))
+        kept = (place >= 0) & current[np.maximum(place, 0)]
+        merged = sum_edges(place[kept], *(int64s(edges[name])[kept] for name in ("queue", "kind", "times")))
+        owner, queue, kind, times = (int64s(merged[name]) for name in ("url_id", "queue", "kind", "times"))
+    clicked = (kind == CLICK_OUT) | (kind == CLICK_IN)
+    weight = np.where(clicked & count_every_click, times, 1)
+    starts = np.flatnonzero(
+        np.concatenate([[True], (owner[1:] != owner[:-1]) | (queue[1:] != queue[:-1])])[: len(owner)]
+    )
+    sums = np.add.reduceat(weight, starts) if len(starts) else weight
+    indptr = pointers(np.bincount(owner[starts], minlength=len(ids)))
+    links = np.bincount(owner, weights=np.where(clicked, 0, weight), minlength=len(ids)).astype(np.int64)
+    clicks = np.bincount(owner, weights=np.where(clicked, weight, 0), minlength=len(ids)).astype(np.int64)
+    return [
+        list_column(pa.array(queue[starts]), indptr),
+        list_column(pa.array(sums), indptr),
+        pa.array(links),
+        pa.array(clicks),
+    ]
+
+
+def _supports(word: Int64s, in_base: npt.NDArray[np.bool_]) -> pa.Table:
+    words, inverse = np.unique(word, return_inverse=True)
+    base = np.bincount(inverse, weights=in_base, minlength=len(words)).astype(np.int64)
+    total = np.bincount(inverse, minlength=len(words)).astype(np.int64)
+    return pa.table([words, base, total - base], schema=SUPPORT_SCHEMA)

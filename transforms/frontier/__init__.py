@@ -1,0 +1,1 @@
+"""The ranked frontier: total order, threshold and budgets, and the files that crawlers take."""
