@@ -1,5 +1,6 @@
 """Distribution of semrank: batch recrawl ranking on Apache Beam."""
 
+import re
 from pathlib import Path
 
 from setuptools import find_namespace_packages, setup
@@ -24,8 +25,10 @@ BENCHMARKS = [
 
 setup(
     name="semrank",
-    version="0.1.0",
-    description="Batch recrawl ranking on Apache Beam: a crawl snapshot and a click log in, a ranked Parquet frontier out",
+    version=re.search(
+        r'__version__ = "(.*)"', Path(__file__).with_name("pipelines").joinpath("__init__.py").read_text()
+    )[1],
+    description="Batch recrawl ranking on Apache Beam: crawl snapshot and click log in, ranked Parquet frontier out",
     long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import NoReturn
 
+from pipelines import __version__
 from schemas.errors import InputError
 
 COMMANDS = {
@@ -98,7 +99,7 @@ def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
         return 0
     except Exception as error:
         logging.getLogger("semrank").debug("the run failed", exc_info=True)
-        sys.stderr.write(f"semrank {command}: failed: {type(error).__name__}: {one_line(error)}\n")
+        sys.stderr.write(f"semrank {command}: failed: {type(error).__name__}: {first_line(error)}\n")
         return 1
     return int(status)
 
@@ -125,10 +126,13 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _print_version() -> int:
-    from importlib.metadata import version
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message; what a runner adds below is for its developers."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "no message")
 
-    sys.stdout.write(f"semrank {version('semrank')}\n")
+
+def _print_version() -> int:
+    sys.stdout.write(f"semrank {__version__}\n")
     return 0
 
 
@@ -147,7 +151,7 @@ class _TerminalHandler(logging.StreamHandler):  # type: ignore[type-arg]
 
 def _set_up_logging(parsed: argparse.Namespace) -> None:
     # Beam's own messages are for its developers; its errors reach the user through the command's error line.
-    logging.getLogger().setLevel(logging.INFO if parsed.verbose else logging.ERROR)
+    logging.getLogger().setLevel(logging.WARNING if parsed.verbose else logging.ERROR)
     logger = logging.getLogger("semrank")
     logger.handlers = [_TerminalHandler()]
     logger.propagate = False

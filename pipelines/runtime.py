@@ -9,7 +9,6 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import apache_beam as beam
@@ -18,6 +17,7 @@ import pyarrow as pa
 from apache_beam.metrics.metric import MetricsFilter
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from pipelines import __version__
 from schemas.errors import InputError
 from transforms.columnar.steps import GROUP_BYTES, MILLISECONDS, NAMESPACE, RECORD_BYTES, ROWS_IN, ROWS_OUT
 
@@ -64,7 +64,8 @@ def beam_options(beam_arguments: Sequence[str]) -> PipelineOptions:
         InputError: an option that neither the command nor Beam knows.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for options in (PipelineOptions, *_subclasses(PipelineOptions)):
+    classes: list[Any] = [PipelineOptions, *_subclasses(PipelineOptions)]
+    for options in classes:
         if "_add_argparse_args" in options.__dict__:
             options._add_argparse_args(_Lenient(parser))
     try:
@@ -138,7 +139,7 @@ def run_pipeline(options: PipelineOptions, build: Callable[[beam.Pipeline], None
     except InputError:
         raise
     except Exception as cause:
-        raise _user_error(cause) or RuntimeError(_last_line(cause)) from cause
+        raise _user_error(cause) or RuntimeError(_worker_error(cause)) from cause
     if state not in (None, "DONE"):
         raise RuntimeError(f"the runner ended the job in state {state}, expected DONE")
     return _metrics(result, time.monotonic() - begin)
@@ -155,10 +156,15 @@ def _user_error(cause: BaseException) -> InputError | None:
     return InputError(re.sub(r" \[while running .*", "", found.group(1))) if found else None
 
 
-def _last_line(cause: BaseException) -> str:
+def _worker_error(cause: BaseException) -> str:
+    """The line that names the error inside a runner's message, with the step that raised it."""
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
-    return (errors or lines or [type(cause).__name__])[-1]
+    if not lines:
+        return type(cause).__name__
+    named = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Invalid)\b", line)]
+    step = re.search(r"\[while running '([^']*)'\]", str(cause))
+    text = (named or lines)[0].split(" [while running")[0]
+    return f"{text} (in '{step.group(1)}')" if step else text
 
 
 def _metrics(result: Any, seconds: float) -> RunMetrics:
@@ -189,7 +195,7 @@ def _metrics(result: Any, seconds: float) -> RunMetrics:
 def versions() -> dict[str, str]:
     """Versions of what a result depends on, for manifests."""
     return {
-        "semrank": version("semrank"),
+        "semrank": __version__,
         "python": platform.python_version(),
         "apache-beam": beam.__version__,
         "pyarrow": pa.__version__,

@@ -107,7 +107,11 @@ def check_collisions(tables: Iterable[pa.Table]) -> int:
     Raises:
         IdCollisionError: one id stands with two check values.
     """
-    merged = pa.concat_tables([DIGEST_SCHEMA.empty_table(), *tables]).group_by(["id", "check"]).aggregate([])
+    merged = (
+        pa.concat_tables([DIGEST_SCHEMA.empty_table(), *(table.cast(DIGEST_SCHEMA) for table in tables)])
+        .group_by(["id", "check"])
+        .aggregate([])
+    )
     counts = merged.group_by("id").aggregate([("check", "count")])
     shared = counts.filter(pc.greater(counts["check_count"], 1))
     if shared.num_rows:

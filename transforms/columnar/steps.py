@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.metrics.metric import Metrics
 from apache_beam.pvalue import AsList, PBegin, PCollection
+from apache_beam.typehints.decorators import IOTypeHints
 
 from transforms.columnar import coder, files
 from transforms.columnar.arrays import MAIN, bounded_slices, int64s, split_by_partition, split_by_value
@@ -55,6 +56,10 @@ class _StageDoFn(beam.DoFn):
         self._rows_in = Metrics.counter(NAMESPACE, f"{stage}/{ROWS_IN}")
         self._rows_out = Metrics.counter(NAMESPACE, f"{stage}/{ROWS_OUT}")
         self._milliseconds = Metrics.counter(NAMESPACE, f"{stage}/{MILLISECONDS}")
+
+    def default_type_hints(self) -> IOTypeHints:
+        """None: Beam would take the annotation of the variable number of side inputs for one tuple."""
+        return IOTypeHints.empty()
 
     def start_bundle(self) -> None:
         self._broadcast: dict[str, Any] | None = None

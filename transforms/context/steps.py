@@ -89,7 +89,7 @@ class BuildContexts(beam.PTransform[Any, Any]):
         partitions: Partitions,
         settings: objects.ObjectSettings,
     ) -> None:
-        super().__init__()
+        super().__init__("build contexts")
         self._page_paths, self._link_paths = page_paths, link_paths
         self._queue, self._clicks, self._partitions, self._settings = queue, clicks, partitions, settings
 
@@ -306,3 +306,14 @@ def number_words(table: pa.Table, vocabulary_ids: Int64s) -> pa.Table:
     return table.set_column(
         table.schema.get_field_index("words"), "words", list_column(pa.array(numbers.astype(np.int64)), indptr)
     )
+
+
+def prepare_filter(clicked: pa.Table | None, *, bits: int) -> IdFilter:
+    """An id filter from its broadcast segments; for `clicked_links`."""
+    return IdFilter.from_segments(clicked, bits)
+
+
+def clicked_links(table: pa.Table, prepared: IdFilter) -> pa.Table:
+    """The followed links whose both ends may have been clicked, by id."""
+    rows = links.read_links(table)
+    return links.followed_links(rows, prepared.may_contain(rows.source) & prepared.may_contain(rows.target))

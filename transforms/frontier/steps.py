@@ -29,7 +29,7 @@ class WriteFrontier(beam.PTransform[Any, Any]):
     def __init__(
         self, folder: str, *, partitions: int, threshold: float, max_urls: int | None, max_per_host: int | None
     ) -> None:
-        super().__init__()
+        super().__init__("order and write frontier")
         self._folder, self._partitions, self._threshold = folder, partitions, threshold
         self._max_urls, self._max_per_host = max_urls, max_per_host
 

@@ -53,7 +53,7 @@ class ReadClickFacts(beam.PTransform[Any, Any]):
     """
 
     def __init__(self, paths: Sequence[str], *, partitions: int, words_of: WordsOf, minhash: bool) -> None:
-        super().__init__()
+        super().__init__("read click facts")
         self._paths, self._partitions, self._words_of, self._minhash = paths, partitions, words_of, minhash
 
     def expand(self, pipeline: beam.Pipeline) -> ClickFacts:
@@ -126,7 +126,7 @@ class LearnRelations(beam.PTransform[Any, Any]):
         max_words: int,
         min_support: int,
     ) -> None:
-        super().__init__()
+        super().__init__("learn relations")
         self._click_paths, self._links, self._users = click_paths, links, users
         self._partitions, self._link_partitions, self._words_of = partitions, link_partitions, words_of
         self._groups, self._max_words, self._min_support = groups, max_words, min_support
@@ -202,7 +202,7 @@ class SettleRelations(beam.PTransform[Any, Any]):
     """
 
     def __init__(self, min_support: int) -> None:
-        super().__init__()
+        super().__init__("settle all relations")
         self._min_support = min_support
 
     def expand(self, inputs: dict[str, Collection]) -> Any:

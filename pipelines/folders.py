@@ -1,0 +1,88 @@
+"""Folders that commands write: fresh when a run starts, finished when their manifest is there."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from schemas.errors import InputError
+from transforms.columnar import files
+from transforms.columnar.parquet import part_name, write_parquet
+
+
+def claim_folder(option: str, folder: str, *, parts: Sequence[str], overwrite: bool) -> None:
+    """Makes a folder ready to be written.
+
+    What an unfinished run left is removed; a finished result only with `overwrite`; anything else is left alone.
+
+    Args:
+        option: the option that names the folder, for messages.
+        folder: path of the folder.
+        parts: names that the command writes below it.
+        overwrite: whether a finished result may be replaced.
+
+    Raises:
+        InputError: the folder holds a finished result, or something else, or can't be written.
+    """
+    if not files.is_local(folder):
+        _claim_remote(option, folder, parts=parts, overwrite=overwrite)
+        return
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{option} {folder}: is a file, expected a folder")
+    found = sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
+    _check_found(option, folder, found, parts=parts, overwrite=overwrite)
+    # The manifest goes first: without it nobody takes what is left for a finished result.
+    for name in sorted(found, key=lambda name: name != files.MANIFEST):
+        files.delete(str(path / name))
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / ".probe"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as cause:
+        raise InputError(f"{option} {folder}: can't be written: {cause.strerror}") from cause
+
+
+def _claim_remote(option: str, folder: str, *, parts: Sequence[str], overwrite: bool) -> None:
+    prefix = folder.rstrip("/") + "/"
+    found = sorted({file.path[len(prefix) :].split("/")[0] for file in files.match(prefix + "**")})
+    _check_found(option, folder, found, parts=parts, overwrite=overwrite)
+    for name in sorted(found, key=lambda name: name != files.MANIFEST):
+        files.delete(files.join(folder, name))
+
+
+def _check_found(option: str, folder: str, found: Sequence[str], *, parts: Sequence[str], overwrite: bool) -> None:
+    foreign = [name for name in found if name not in {*parts, files.MANIFEST} and not name.startswith(".")]
+    if foreign:
+        raise InputError(f"{option} {folder}: holds '{foreign[0]}', expected a new or empty folder")
+    if files.MANIFEST in found and not overwrite:
+        raise InputError(f"{option} {folder}: holds a finished result; --overwrite replaces it")
+
+
+def complete_parts(folder: str, schemas: dict[str, pa.Schema]) -> None:
+    """Writes an empty file of the right schema where a table has no rows, so that readers find every table."""
+    for name, schema in schemas.items():
+        if not files.match(files.join(folder, name, "*.parquet")):
+            write_parquet(files.join(folder, name, part_name(0)), schema.empty_table())
+
+
+def table_files(folder: str, name: str) -> list[str]:
+    """Paths of a table's files."""
+    return [str(file.path) for file in files.match(files.join(folder, name, "*.parquet"))]
+
+
+def table_bytes(folder: str, name: str) -> int:
+    """Size of a table's files in bytes."""
+    return sum(int(file.size_in_bytes) for file in files.match(files.join(folder, name, "*.parquet")))
+
+
+def fingerprint(manifest: dict[str, Any], path: str) -> dict[str, str]:
+    """What identifies an input: its path and the hash of its manifest."""
+    with files.open_binary(files.join(path, files.MANIFEST)) as stream:
+        digest = hashlib.sha256(stream.read()).hexdigest()
+    return {"path": path, "kind": str(manifest["kind"]), "sha256": digest}

@@ -1,0 +1,111 @@
+"""The queue of a round: seeds from a file, or the URLs that an earlier round selected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from schemas.errors import InputError
+from schemas.tables import REJECTS
+from transforms.columnar import files
+from transforms.columnar.arrays import column_array
+from transforms.columnar.ids import check_collisions, digest_table, text_digests
+from transforms.sources.urls import canonicalize
+
+STAGE = "queue"
+NOT_IN_SNAPSHOT = "not-in-snapshot"
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The URLs that a round starts from.
+
+    Attributes:
+        urls: columns `url_id` and `url`, distinct, sorted by id.
+        rejects: lines of the seeds file that are no URLs (`REJECTS`).
+        source: the file or folder that they come from.
+    """
+
+    urls: pa.Table
+    rejects: pa.Table
+    source: str
+
+
+def queue_from_seeds(path: str) -> Queue:
+    """The seeds of a file: one URL a line, `#` starts a comment.
+
+    Raises:
+        InputError: the file can't be read, is no text, or holds no URL.
+    """
+    with files.open_binary(path) as stream:
+        content = stream.read()
+    try:
+        lines = content.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as cause:
+        raise InputError(f"--seeds {path}: is no UTF-8 text (byte {cause.start}), expected one URL a line") from cause
+    texts = [text for text in (_without_comment(line) for line in lines) if text]
+    if not texts:
+        raise InputError(f"--seeds {path}: holds no URL in {len(lines)} lines, expected one URL a line")
+    canonical = canonicalize(pa.array(texts, pa.string()))
+    bad = pc.is_null(canonical.urls)
+    rejects = pa.table(
+        [
+            pa.array([STAGE] * int(pc.sum(bad).as_py() or 0), pa.string()),
+            canonical.reasons.filter(bad).cast(pa.string()),
+            pa.array(texts, pa.string()).filter(bad),
+        ],
+        schema=REJECTS.schema,
+    )
+    urls = canonical.urls.drop_null()
+    if not len(urls):
+        raise InputError(f"--seeds {path}: none of its {len(texts)} lines is a URL, the first is '{texts[0][:80]}'")
+    return Queue(_queue_table(urls), rejects, path)
+
+
+def _without_comment(line: str) -> str:
+    """A line without its comment; `#` inside a URL is a fragment, so a comment begins the line or follows a blank."""
+    if line.lstrip().startswith("#"):
+        return ""
+    return line.split(" #", 1)[0].split("\t#", 1)[0].strip()
+
+
+def queue_from_round(folder: str) -> Queue:
+    """The URLs that a finished round selected.
+
+    Raises:
+        InputError: the round is unfinished or selected nothing.
+    """
+    files.read_manifest(folder, "round")
+    parts: list[pa.Array] = []
+    for file in files.match(files.join(folder, "frontier", "*.parquet")):
+        with files.open_binary(file.path) as stream:
+            table = pq.read_table(stream, columns=["url", "selected"])
+        parts.extend(table.filter(table["selected"])["url"].chunks)
+    if not sum(len(part) for part in parts):
+        raise InputError(f"--previous {folder}: this round selected no URL, expected at least one to go on from")
+    return Queue(_queue_table(pa.concat_arrays(parts)), REJECTS.empty(), folder)
+
+
+def _queue_table(urls: pa.Array) -> pa.Table:
+    distinct = pc.unique(column_array(urls).cast(pa.string()))
+    digests = text_digests(distinct)
+    check_collisions([digest_table(digests)])
+    order = np.argsort(digests[:, 0])
+    return pa.table({"url_id": pa.array(digests[order, 0]), "url": distinct.take(pa.array(order))})
+
+
+def snapshot_knows_any(queue: Queue, page_paths: Sequence[str], link_paths: Sequence[str]) -> bool:
+    """Whether a URL of the queue is a page or links to something in the snapshot; reads until it finds one."""
+    urls = column_array(queue.urls["url"])
+    for paths, column in ((page_paths, "url"), (link_paths, "source_url")):
+        for path in paths:
+            with files.open_binary(path) as stream:
+                for batch in pq.ParquetFile(stream).iter_batches(columns=[column]):
+                    if pc.any(pc.is_in(batch.column(0), value_set=urls)).as_py():
+                        return True
+    return False

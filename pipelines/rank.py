@@ -1,0 +1,340 @@
+"""Ranks the URLs that a queue of pages links to, and writes them as a frontier: one round.
+
+The round's folder holds frontier/, keywords/, relations/, base_concepts/, rejects/ and manifest.json, which is written
+last: a folder without it is an unfinished round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipelines import folders
+from pipelines.config import RoundConfig, add_round_arguments, round_config
+from pipelines.queue import (
+    NOT_IN_SNAPSHOT,
+    STAGE,
+    Queue,
+    queue_from_round,
+    queue_from_seeds,
+    snapshot_knows_any,
+)
+from pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
+from schemas.errors import InputError
+from schemas.tables import CONCEPTS, FRONTIER, KEYWORDS, REJECTS, RELATIONS
+from transforms.columnar import files
+from transforms.columnar.arrays import bounded_slices, int64s, partition_count
+from transforms.columnar.idfilter import filter_bits
+from transforms.columnar.steps import (
+    NAMESPACE,
+    Collection,
+    FilterIds,
+    MapTables,
+    ReadParquet,
+    WriteOne,
+)
+from transforms.context.links import COLUMNS as LINK_COLUMNS
+from transforms.context.objects import ObjectSettings
+from transforms.context.steps import BuildContexts, Partitions, clicked_links, prepare_filter
+from transforms.context.words import lemmas_of
+from transforms.frontier.steps import WriteFrontier
+from transforms.ranking.steps import RankBySemRank, WriteConcepts, keyword_rows, relation_rows
+from transforms.similarity.best_pairs import SimilaritySettings
+from transforms.weblog.relations import ISA, PART_OF
+from transforms.weblog.steps import LearnRelations, ReadClickFacts, SettleRelations
+
+EXAMPLES = """\
+examples:
+  semrank rank --snapshot snapshot --seeds seeds.txt --output round-0000
+  semrank rank --snapshot snapshot --previous round-0000 --output round-0001 --max-urls 1000 --max-per-host 50
+"""
+
+PARTS = ("frontier", "keywords", "relations", "base_concepts", "current_concepts", "rejects")
+"""Folders of a round."""
+
+SHOWN_URLS = 10
+"""How much of the frontier's top a run shows."""
+
+_COMPRESSION = 4
+"""How many times larger the rows of a table are in memory than in its zstd-compressed Parquet files, about."""
+
+log = logging.getLogger(NAMESPACE)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's options."""
+    parser.add_argument("--snapshot", required=True, metavar="FOLDER", help="snapshot that `semrank ingest` wrote")
+    start = parser.add_mutually_exclusive_group(required=True)
+    start.add_argument("--seeds", metavar="FILE", help="the queue: one URL a line, # starts a comment")
+    start.add_argument("--previous", metavar="ROUND", help="the queue: what this finished round selected")
+    parser.add_argument("--output", required=True, metavar="ROUND", help="folder of the round, new or empty")
+    parser.add_argument("--overwrite", action="store_true", help="replace a finished round that is in the folder")
+    add_round_arguments(parser)
+
+
+def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
+    """Runs the command; gives the exit status."""
+    config = round_config(arguments)
+    options = beam_options(beam_arguments)
+    queue = queue_from_seeds(arguments.seeds) if arguments.seeds else queue_from_round(arguments.previous)
+    summary = run_round(arguments.snapshot, queue, arguments.output, config, options, overwrite=arguments.overwrite)
+    print(summary)
+    return 0
+
+
+@dataclass(frozen=True)
+class _Snapshot:
+    path: str
+    manifest: dict[str, Any]
+    pages: list[str]
+    links: list[str]
+    clicks: list[str]
+    partitions: Partitions
+
+
+def _snapshot(path: str) -> _Snapshot:
+    manifest = files.read_manifest(path, "snapshot")
+    tables = {name: folders.table_files(path, name) for name in ("pages", "links", "clicks")}
+    for name, found in tables.items():
+        if not found:
+            raise InputError(f"--snapshot {path}: its {name} table has no files, expected {name}/*.parquet")
+    sizes = {name: folders.table_bytes(path, name) * _COMPRESSION for name in tables}
+    counts = {name: partition_count(size) for name, size in sizes.items()}
+    # Few links of a web lead out of the queue; a link of the table is some 100 bytes.
+    bits = filter_bits(sizes["links"] // 100)
+    return _Snapshot(
+        path, manifest, **tables, partitions=Partitions(counts["pages"], counts["links"], counts["clicks"], bits)
+    )
+
+
+def run_round(
+    snapshot_path: str, queue: Queue, output: str, config: RoundConfig, options: Any, *, overwrite: bool = False
+) -> str:
+    """Ranks one round and writes its folder.
+
+    Returns:
+        A summary for people.
+
+    Raises:
+        InputError: the snapshot, the queue or the output folder is unusable; nothing is written then.
+        RuntimeError: the run failed; the folder has no manifest then.
+    """
+    begin = time.time()
+    snapshot = _snapshot(snapshot_path)
+    log.info(
+        "snapshot %s: %d page, %d link and %d click files",
+        snapshot_path,
+        *map(len, (snapshot.pages, snapshot.links, snapshot.clicks)),
+    )
+    log.info("queue %s: %s URLs", queue.source, f"{queue.urls.num_rows:,}")
+    if not snapshot_knows_any(queue, snapshot.pages, snapshot.links):
+        first = queue.urls["url"][0].as_py()
+        raise InputError(
+            f"{queue.source}: none of its {queue.urls.num_rows} URLs is in the snapshot {snapshot_path} "
+            f"(first: {first}), expected at least one"
+        )
+    folders.claim_folder("--output", output, parts=PARTS, overwrite=overwrite)
+    metrics = run_pipeline(options, partial(_build, snapshot=snapshot, queue=queue, output=output, config=config))
+    schemas = {
+        "frontier": FRONTIER.schema,
+        "keywords": KEYWORDS.schema,
+        "relations": RELATIONS.schema,
+        "base_concepts": CONCEPTS.schema,
+        "rejects": REJECTS.schema,
+    }
+    if config.write_lattices:
+        schemas["current_concepts"] = CONCEPTS.schema
+    folders.complete_parts(output, schemas)
+    rows = {name: _row_count(output, name) for name in schemas}
+    rejected = _rejects_by_reason(output)
+    manifest = {
+        "kind": "round",
+        "parameters": config.as_dict(),
+        "inputs": {
+            "snapshot": folders.fingerprint(snapshot.manifest, snapshot_path),
+            "queue": {"path": queue.source, "urls": queue.urls.num_rows},
+        },
+        "rows": rows,
+        "rejected": rejected,
+        "counters": metrics.counters,
+        "stages": stage_rows(metrics),
+        "seconds": round(time.time() - begin, 3),
+        "versions": versions(),
+    }
+    summary = _summary(output, rows, rejected, metrics)
+    files.write_manifest(output, manifest)
+    return summary
+
+
+def _build(pipeline: beam.Pipeline, *, snapshot: _Snapshot, queue: Queue, output: str, config: RoundConfig) -> None:
+    words_of = partial(lemmas_of, fallback=config.language)
+    partitions = snapshot.partitions
+    queued = pipeline | "queue" >> beam.Create(list(bounded_slices(queue.urls))).with_output_types(pa.Table)
+    clicks = pipeline | ReadClickFacts(
+        snapshot.clicks, partitions=partitions.clicks, words_of=words_of, minhash=config.user_groups == "minhash"
+    )
+    contexts = pipeline | BuildContexts(
+        snapshot.pages,
+        snapshot.links,
+        queue=queued,
+        clicks=clicks,
+        partitions=partitions,
+        settings=ObjectSettings(
+            keywords_per_page=config.keywords_per_page,
+            min_clicks=config.min_clicks,
+            max_keywords_per_url=config.max_keywords_per_url,
+            language=config.language,
+            count_every_click=config.c_edges == "clicks",
+        ),
+    )
+    relations = _relations(pipeline, snapshot, clicks, contexts.vocabulary, words_of, config)
+    ranked = {
+        "base": contexts.base,
+        "current": contexts.current,
+        "vocabulary": contexts.vocabulary,
+        "isa": relations[ISA],
+        "part_of": relations[PART_OF],
+    } | RankBySemRank(
+        SimilaritySettings(
+            weight=config.weight,
+            intension_norm=config.intension_norm,
+            extension=config.extension,
+            alpha=config.alpha,
+            top_probability=config.top_probability,
+            smoothing=config.smoothing,
+        ),
+        query=query_words(config),
+        min_support=config.min_support,
+        partitions=max(partitions.links, partitions.pages),
+        write_lattices=config.write_lattices,
+    )
+    ranked.rows | WriteFrontier(
+        files.join(output, "frontier"),
+        partitions=max(partitions.links, partitions.pages),
+        threshold=config.threshold,
+        max_urls=config.max_urls,
+        max_per_host=config.max_per_host,
+    )
+    named = {"vocabulary": contexts.vocabulary, "isa": relations[ISA], "part_of": relations[PART_OF]}
+    named | WriteOne("write relations", files.join(output, "relations"), relation_rows)
+    {"keywords": ranked.keywords} | WriteOne("write keywords", files.join(output, "keywords"), keyword_rows)
+    ranked.base_concepts | WriteConcepts(files.join(output, "base_concepts"), "base", 1)
+    if config.write_lattices:
+        ranked.current_concepts | WriteConcepts(
+            files.join(output, "current_concepts"), "current", max(partitions.links, partitions.pages)
+        )
+    rejects = pipeline | "queue rejects" >> beam.Create([queue.rejects]).with_output_types(pa.Table)
+    {"rejects": rejects, "unknown": contexts.unknown, "queue": queued} | WriteOne(
+        "write rejects", files.join(output, "rejects"), _reject_rows
+    )
+
+
+def _relations(
+    pipeline: beam.Pipeline,
+    snapshot: _Snapshot,
+    clicks: Any,
+    vocabulary: Collection,
+    words_of: Any,
+    config: RoundConfig,
+) -> Any:
+    """ISA and Part-Of relations between the words of the vocabulary."""
+    bits = snapshot.partitions.filter_bits
+    clicked = clicks.url_clicks | FilterIds("filter clicked", bits, "url_id")
+    links = (
+        pipeline
+        | ReadParquet("read links again", snapshot.links, LINK_COLUMNS)
+        | MapTables(
+            "choose clicked links",
+            clicked_links,
+            sides={"clicked": clicked},
+            prepare=partial(prepare_filter, bits=bits),
+        )
+    )
+    isa, part_of = vocabulary | LearnRelations(
+        snapshot.clicks,
+        links=links,
+        users=clicks.users,
+        partitions=snapshot.partitions.clicks,
+        link_partitions=max(snapshot.partitions.links, snapshot.partitions.clicks),
+        words_of=words_of,
+        groups=config.user_groups,
+        max_words=config.max_keywords_per_url,
+        min_support=config.min_relation_support,
+    )
+    return {"isa": isa, "part_of": part_of, "vocabulary": vocabulary} | SettleRelations(config.min_relation_support)
+
+
+def query_words(config: RoundConfig) -> list[str]:
+    """The distinct words of the query, as pages' keywords are made."""
+    if config.query is None:
+        return []
+    return sorted(set(lemmas_of(pa.array([config.query]), fallback=config.language)[0].as_py()))
+
+
+def _reject_rows(rejects: pa.Table | None, unknown: pa.Table | None, queue: pa.Table | None) -> pa.Table:
+    rows = [REJECTS.empty(), *([rejects] if rejects is not None else [])]
+    if unknown is not None and queue is not None:
+        urls = queue.filter(pc.is_in(queue["url_id"], value_set=pa.array(int64s(unknown["url_id"]))))["url"]
+        count = len(urls)
+        rows.append(pa.table([[STAGE] * count, [NOT_IN_SNAPSHOT] * count, urls], schema=REJECTS.schema))
+    return pa.concat_tables(rows).sort_by([(name, "ascending") for name in REJECTS.schema.names])
+
+
+def _row_count(folder: str, name: str) -> int:
+    total = 0
+    for path in folders.table_files(folder, name):
+        with files.open_binary(path) as stream:
+            total += pq.ParquetFile(stream).metadata.num_rows
+    return total
+
+
+def _rejects_by_reason(folder: str) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for path in folders.table_files(folder, "rejects"):
+        with files.open_binary(path) as stream:
+            reasons = pq.read_table(stream, columns=["reason"])["reason"]
+        for item in pc.value_counts(reasons).to_pylist():
+            counts[item["values"]] = counts.get(item["values"], 0) + item["counts"]
+    return dict(sorted(counts.items()))
+
+
+def _summary(output: str, rows: dict[str, int], rejected: dict[str, int], metrics: RunMetrics) -> str:
+    selected = 0
+    top: list[dict[str, Any]] = []
+    for path in folders.table_files(output, "frontier"):
+        with files.open_binary(path) as stream:
+            table = pq.read_table(
+                stream, columns=["rank", "url", "score", "extension", "intension", "selected", "fetched"]
+            )
+        selected += int(pc.sum(table["selected"]).as_py() or 0)
+        if len(top) < SHOWN_URLS:
+            top += table.slice(0, SHOWN_URLS - len(top)).to_pylist()
+    lines = [f"{'rank':>6}  {'score':>6}  {'ext':>5}  {'int':>5}  sel  url"]
+    lines += [
+        f"{row['rank']:>6}  {row['score']:.4f}  {row['extension']:.3f}  {row['intension']:.3f}  "
+        f"{' * ' if row['selected'] else '   '}  {row['url']}"
+        for row in top
+    ]
+    lines.append("")
+    lines.append(f"{output}: {rows['frontier']:,} URLs ranked, {selected:,} selected, in {metrics.seconds:.1f} s")
+    lines.append(
+        f"{rows['keywords']:,} keywords, {rows['relations']:,} relations, {rows['base_concepts']:,} base concepts"
+    )
+    if rejected:
+        lines.append("rejects: " + ", ".join(f"{count:,} {reason}" for reason, count in rejected.items()))
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    from pipelines.cli import command_main
+
+    raise SystemExit(command_main("rank"))

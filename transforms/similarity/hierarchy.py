@@ -1,0 +1,491 @@
+"""Weighted ISA and Part-Of hierarchy and the information content similarity of words (P13 Def. 13 and 15).
+
+Part-Of edges form a directed graph below Top. Its strongly connected components are condensed and share a layer, the
+length of the longest path from Top. With p(n) = f(n) / sum of f, the weight of a word sums its longest path,
+
+    w(n) = sum for k = 1..layer(n) of 1 / (k + alpha),
+
+and the similarity of two words is
+
+    ics(a, b) = 1                                               if a = b or ISA(a, b)
+              = 2 log p(s) / (log p(a) w(a) + log p(b) w(b))    otherwise, clamped to [0, 1]
+
+where s is the common ancestor-or-self with the largest information content -log p(s), and Top only without one.
+
+Similarities are rounded to the grid of 2^-40 (1e-12). Sums of them are then exact in float64 whatever their order, so
+an optimal matching has one value, equal matchings compare equal, and results don't depend on how work was batched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from schemas.errors import InputError
+from transforms.columnar.arrays import pointers, ragged
+
+Int32s: TypeAlias = npt.NDArray[np.int32]
+Int64s: TypeAlias = npt.NDArray[np.int64]
+Float64s: TypeAlias = npt.NDArray[np.float64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Pairs: TypeAlias = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
+TopProbability: TypeAlias = str | float
+
+ICS_UNITS = 2.0**40
+"""Steps of the grid of similarities in 1: fine enough for results to 1e-12, coarse enough that the sum of 2^12
+similarities is exact in float64."""
+
+TOP = -1
+"""Stands for Top where a word number is expected."""
+
+SLAB = 1024
+"""Words of a side of an ics block handled at a time: a slab of 1024 x 1024 float64 is 8 MB and stays in cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedHierarchy:
+    """Hierarchy over the n words of both contexts; words and components are numbers from 0.
+
+    Attributes:
+        probability: p(n), float64[n]; 0 for a word without clicks or in neither context; p(Top) for a word that is Top.
+        information: -log p(n), float64[n]; 0 where the probability is 0.
+        weight: w(n), float64[n].
+        layer: edges of the longest path from Top, int32[n]; 0 only for a word that is Top itself.
+        component: strongly connected component of each word, int32[n], numbered by their smallest words.
+        component_layer: layer of each component, int32[c].
+        component_information: largest information content in each component, float64[c]; -inf where no word has clicks.
+        component_word: the (smallest) word with that information content, else the smallest word, int32[c].
+        parent_pointers: CSR pointers int64[c + 1] into `parents`.
+        parents: components with an edge into each component, ascending, int32[]; Top and its edges are left out.
+        relatives: words that are equal or ISA-related, symmetric CSR bool[n, n].
+        top_word: the word that is Top, or `TOP` where Top is virtual.
+        top_information: -log p(Top).
+        alpha: adjustment of the edge weights.
+    """
+
+    probability: Float64s
+    information: Float64s
+    weight: Float64s
+    layer: Int32s
+    component: Int32s
+    component_layer: Int32s
+    component_information: Float64s
+    component_word: Int32s
+    parent_pointers: Int64s
+    parents: Int32s
+    relatives: sparse.csr_array
+    top_word: int
+    top_information: float
+    alpha: float
+
+    def __len__(self) -> int:
+        return len(self.probability)
+
+
+def check_hierarchy_options(alpha: float, top_probability: TopProbability, smoothing: float) -> None:
+    """Hold the hierarchy's options to their ranges.
+
+    Raises:
+        InputError: an option is outside its range; the message names it, what was found and what was expected.
+    """
+    if not 0 < alpha <= 0.5:
+        raise InputError(f"alpha: found {alpha}, expected 0 < alpha <= 0.5")
+    if isinstance(top_probability, str):
+        if top_probability not in ("max", "min"):
+            raise InputError(f"top_probability: found {top_probability!r}, expected 'max', 'min' or a number in (0, 1]")
+    elif not 0 < top_probability <= 1:
+        raise InputError(f"top_probability: found {top_probability}, expected 'max', 'min' or a number in (0, 1]")
+    if not 0 <= smoothing < np.inf:
+        raise InputError(f"smoothing: found {smoothing}, expected a finite number >= 0")
+
+
+def build_hierarchy(
+    word_count: int,
+    clicks: Int64s,
+    in_base: Bools,
+    in_current: Bools,
+    part_of: Pairs,
+    isa: Pairs,
+    *,
+    alpha: float = 0.2,
+    top_word: int | None = None,
+    top_probability: TopProbability = "max",
+    smoothing: float = 0.0,
+) -> WeightedHierarchy:
+    """The weighted ISA and Part-Of hierarchy of two contexts' words (P13 Def. 13).
+
+    Args:
+        word_count: number of words n.
+        clicks: f(n), clicks made after submitting each word, int64[n].
+        in_base: whether a word occurs in the base context, bool[n].
+        in_current: whether a word occurs in the current context, bool[n].
+        part_of: (whole, part) word numbers of the Part-Of pairs. As Def. 13 has it, an edge joins a word of the base
+            context to one of the current context; other pairs, and pairs of a word with itself, make no edge.
+        isa: word numbers of the ISA pairs, each in one direction or both.
+        alpha: adjustment of the edge weights 1 / (k + alpha), 0 < alpha <= 0.5.
+        top_word: the query's only keyword. Without an ISA relative it is Top itself: edges into it are dropped, and
+            its probability is p(Top). Otherwise, and without a `top_word`, Top is virtual.
+        top_probability: p(Top): the largest or the smallest p(n) > 0, or a number.
+        smoothing: added to f of every word of the two contexts. Words whose f is 0 then are similar to themselves and
+            their ISA relatives only, and count as no common ancestor.
+
+    Raises:
+        InputError: an option is out of its range.
+        ValueError: an array has another length than the words, or a number is no word's.
+    """
+    check_hierarchy_options(alpha, top_probability, smoothing)
+    for name, array in (("clicks", clicks), ("in_base", in_base), ("in_current", in_current)):
+        if len(array) != word_count:
+            raise ValueError(f"{name}: found {len(array)} values, expected one for each of {word_count} words")
+    wholes, parts = _word_pairs("part_of", part_of, word_count)
+    left, right = _word_pairs("isa", isa, word_count)
+    if top_word is not None and not 0 <= top_word < word_count:
+        raise ValueError(f"top_word: found {top_word}, expected a word number below {word_count}")
+
+    relatives = _relatives(left, right, word_count)
+    top = TOP if top_word is None or relatives.indptr[top_word + 1] - relatives.indptr[top_word] > 1 else top_word
+
+    # A word that is Top is nobody's part, and an edge from it says no more than being below Top does.
+    real = in_base[wholes] & in_current[parts] & (wholes != parts) & (wholes != top) & (parts != top)
+    component, parent_pointers, parents = _condense(wholes[real], parts[real], word_count)
+    component_layer = _layers(parent_pointers, parents)
+    if top != TOP:
+        component_layer[component[top]] = 0
+    layer = component_layer[component]
+
+    probability = _probabilities(clicks, in_base | in_current, smoothing)
+    clicked = probability > 0
+    top_p = _top_probability(probability[clicked], top_probability)
+    if top != TOP and clicked[top]:
+        probability[top] = top_p
+    information = np.zeros(word_count, dtype=np.float64)
+    information[clicked] = -np.log(probability[clicked])
+    steps = np.arange(1, int(layer.max(initial=0)) + 1, dtype=np.float64)
+    path_weights = np.concatenate([[0.0], np.cumsum(1.0 / (steps + alpha))])
+    component_information, component_word = _most_informative(component, information, clicked, len(component_layer))
+    return WeightedHierarchy(
+        probability=probability,
+        information=information,
+        weight=path_weights[layer],
+        layer=layer,
+        component=component,
+        component_layer=component_layer,
+        component_information=component_information,
+        component_word=component_word,
+        parent_pointers=parent_pointers,
+        parents=parents,
+        relatives=relatives,
+        top_word=top,
+        top_information=float(-np.log(top_p)),
+        alpha=alpha,
+    )
+
+
+def _word_pairs(name: str, pairs: Pairs, word_count: int) -> tuple[Int64s, Int64s]:
+    first, second = (np.asarray(side, dtype=np.int64) for side in pairs)
+    if len(first) != len(second):
+        raise ValueError(f"{name}: found {len(first)} and {len(second)} words, expected pairs")
+    for side in (first, second):
+        if len(side) and (side.min() < 0 or side.max() >= word_count):
+            raise ValueError(
+                f"{name}: found word numbers {side.min()}..{side.max()}, expected numbers from 0 to {word_count - 1}"
+            )
+    return first, second
+
+
+def _relatives(left: Int64s, right: Int64s, word_count: int) -> sparse.csr_array:
+    """Identity and ISA, symmetric, as bool[n, n]."""
+    own = np.arange(word_count, dtype=np.int64)
+    rows, columns = np.concatenate([own, left, right]), np.concatenate([own, right, left])
+    # Adding booleans is "or", so a pair given twice stays one entry.
+    return sparse.coo_array(
+        (np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=(word_count, word_count)
+    ).tocsr()
+
+
+def _condense(wholes: Int64s, parts: Int64s, word_count: int) -> tuple[Int32s, Int64s, Int32s]:
+    """Components of the words and the distinct edges between components, as parents of each component (CSR)."""
+    if not word_count:
+        return np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32)
+    graph = sparse.coo_array(
+        (np.ones(len(wholes), dtype=np.int8), (wholes, parts)), shape=(word_count, word_count)
+    ).tocsr()
+    count, labels = csgraph.connected_components(graph, directed=True, connection="strong")
+    # scipy's numbers depend on its traversal; the smallest word of a component names it for good.
+    first_word = np.full(count, word_count, dtype=np.int64)
+    np.minimum.at(first_word, labels, np.arange(word_count, dtype=np.int64))
+    rank = np.empty(count, dtype=np.int32)
+    rank[np.argsort(first_word)] = np.arange(count, dtype=np.int32)
+    component = rank[labels]
+    parent, child = component[wholes].astype(np.int64), component[parts].astype(np.int64)
+    between = parent != child
+    keys = np.unique(child[between] * count + parent[between])
+    lengths = np.bincount(keys // count, minlength=count).astype(np.int64)
+    return component, pointers(lengths), (keys % count).astype(np.int32)
+
+
+def _layers(parent_pointers: Int64s, parents: Int32s) -> Int32s:
+    """Layer of each component: peels the graph, so that a component's turn comes right after its last parent's."""
+    count = len(parent_pointers) - 1
+    waiting = np.diff(parent_pointers)
+    child = np.repeat(np.arange(count, dtype=np.int64), waiting)
+    order = np.argsort(parents, kind="stable")
+    children, degrees = child[order], np.bincount(parents, minlength=count).astype(np.int64)
+    starts = pointers(degrees)
+    layers = np.zeros(count, dtype=np.int32)
+    ready = np.flatnonzero(waiting == 0)
+    layer = 1
+    while len(ready):
+        layers[ready] = layer
+        _, positions = ragged(starts[ready], degrees[ready])
+        reached, edges = np.unique(children[positions], return_counts=True)
+        waiting[reached] -= edges
+        ready = reached[waiting[reached] == 0]
+        layer += 1
+    return layers
+
+
+def _probabilities(clicks: Int64s, in_contexts: Bools, smoothing: float) -> Float64s:
+    counts = np.where(in_contexts, clicks + smoothing, 0.0).astype(np.float64)
+    total = counts.sum()
+    return counts / total if total > 0 else counts
+
+
+def _top_probability(positive: Float64s, top_probability: TopProbability) -> float:
+    if not isinstance(top_probability, str):
+        return float(top_probability)
+    if not len(positive):
+        return 1.0  # no two words are similar but by ISA, so that p(Top) is in no formula
+    return float(positive.max() if top_probability == "max" else positive.min())
+
+
+def _most_informative(component: Int32s, information: Float64s, clicked: Bools, count: int) -> tuple[Float64s, Int32s]:
+    known = np.where(clicked, information, -np.inf)
+    words = np.lexsort((np.arange(len(component)), -known, component)).astype(np.int32)
+    first = pointers(np.bincount(component, minlength=count).astype(np.int64))[:-1]
+    best = words[first]
+    return known[best], best
+
+
+def common_ancestor(hierarchy: WeightedHierarchy, a: int, b: int) -> int:
+    """The word s of Def. 15: the common ancestor-or-self of two words with the largest information content.
+
+    Returns:
+        A word number, the smallest one on a tie, or `TOP` where the words share no other ancestor.
+    """
+    shared = _ancestors(hierarchy, a) & _ancestors(hierarchy, b)
+    words = [
+        int(hierarchy.component_word[component])
+        for component in shared
+        if hierarchy.component_information[component] > -np.inf
+    ]
+    return min(words, key=lambda word: (-hierarchy.information[word], word), default=TOP)
+
+
+def _ancestors(hierarchy: WeightedHierarchy, word: int) -> set[int]:
+    """Components from which a word can be reached, its own included; none for a word that is Top itself."""
+    if word == hierarchy.top_word:
+        return set()
+    found = {int(hierarchy.component[word])}
+    waiting = list(found)
+    while waiting:
+        child = waiting.pop()
+        for parent in _parents(hierarchy, child):
+            if parent not in found:
+                found.add(parent)
+                waiting.append(parent)
+    return found
+
+
+def _parents(hierarchy: WeightedHierarchy, component: int) -> list[int]:
+    start, end = hierarchy.parent_pointers[component : component + 2]
+    return [int(parent) for parent in hierarchy.parents[start:end]]
+
+
+def path_from_top(hierarchy: WeightedHierarchy, word: int) -> list[int]:
+    """The longest path that gives a word its layer, for explanations.
+
+    Returns:
+        Word numbers from layer 1 down to the word itself, one a layer, led by the word that is Top if one is. On the
+        way each component is shown by its most informative word, and of several parents the smallest component is
+        taken.
+    """
+    path = [word]
+    component = int(hierarchy.component[word])
+    for layer in range(int(hierarchy.layer[word]) - 1, 0, -1):
+        component = min(p for p in _parents(hierarchy, component) if hierarchy.component_layer[p] == layer)
+        path.append(int(hierarchy.component_word[component]))
+    if hierarchy.top_word not in (TOP, word):
+        path.append(hierarchy.top_word)
+    return path[::-1]
+
+
+def ics(hierarchy: WeightedHierarchy, a: int, b: int) -> float:
+    """Information content similarity of two words (P13 Def. 15), in [0, 1]; the readable form of `ics_block`."""
+    if hierarchy.relatives[a, b]:
+        return 1.0
+    if hierarchy.probability[a] == 0 or hierarchy.probability[b] == 0:
+        return 0.0
+    s = common_ancestor(hierarchy, a, b)
+    shared = 2 * (hierarchy.top_information if s == TOP else hierarchy.information[s])
+    own = hierarchy.information[a] * hierarchy.weight[a] + hierarchy.information[b] * hierarchy.weight[b]
+    if own == 0:
+        return 0.0 if shared == 0 else 1.0
+    return float(np.rint(min(1.0, shared / own) * ICS_UNITS) / ICS_UNITS)
+
+
+def ics_block(
+    hierarchy: WeightedHierarchy, rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer]
+) -> Float64s:
+    """Information content similarities of all pairs of two lists of words (P13 Def. 15).
+
+    Every pair gets the value of the common ancestor Top, which needs one number a word, and is then overwritten for
+    each common ancestor that it has, in ascending order of information content.
+
+    Args:
+        hierarchy: the hierarchy of n words.
+        rows: word numbers below n; a word may stand there more than once.
+        columns: likewise.
+
+    Returns:
+        float64[len(rows), len(columns)], multiples of 2^-40 in [0, 1].
+    """
+    block = np.empty((len(rows), len(columns)), dtype=np.float64)
+    row_slabs = [_Slab.of(hierarchy, rows[start : start + SLAB]) for start in range(0, len(rows), SLAB)]
+    for column_start in range(0, len(columns), SLAB):
+        across = _Slab.of(hierarchy, columns[column_start : column_start + SLAB])
+        for row_number, down in enumerate(row_slabs):
+            row_start = row_number * SLAB
+            block[row_start : row_start + SLAB, column_start : column_start + SLAB] = _slab_ics(hierarchy, down, across)
+    return block
+
+
+@dataclass(frozen=True, eq=False)
+class _Slab:
+    """Words of one side of a block, and the components above them.
+
+    Attributes:
+        words: word numbers, int64[w].
+        place: position of each word's component among the slab's distinct components, int64[w].
+        components: number of distinct components.
+        ancestors: components with a known information content above any of the words, ascending, int64[m].
+        below: for each ancestor the set of components that it is or is above, as bits, uint8[m, ceil(components / 8)].
+    """
+
+    words: Int64s
+    place: Int64s
+    components: int
+    ancestors: Int64s
+    below: npt.NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, hierarchy: WeightedHierarchy, words: npt.NDArray[np.integer]) -> _Slab:
+        distinct, place = np.unique(hierarchy.component[words].astype(np.int64), return_inverse=True)
+        ancestors, below = _closure(hierarchy, distinct)
+        known = hierarchy.component_information[ancestors] > -np.inf
+        if hierarchy.top_word != TOP:
+            known &= ancestors != hierarchy.component[hierarchy.top_word]
+        return cls(words.astype(np.int64), place, len(distinct), ancestors[known], below[known])
+
+
+def _closure(hierarchy: WeightedHierarchy, components: Int64s) -> tuple[Int64s, npt.NDArray[np.uint8]]:
+    """All ancestors of some components, themselves included, as bit sets that are passed upwards layer by layer.
+
+    Bits cost an edge a few machine words whatever the shape of the graph, where lists of ancestors would grow with the
+    square of its size in a deep one.
+
+    Returns:
+        (ancestors int64[m] ascending, `below` of `_Slab`).
+    """
+    ancestors, child, parent = _upward_edges(hierarchy, components)
+    below = np.zeros((len(ancestors), -(-len(components) // 8)), dtype=np.uint8)
+    below[np.searchsorted(ancestors, components)] = np.packbits(np.eye(len(components), dtype=np.bool_), axis=1)
+    # The parent's layer is above the child's, so a child is complete once all parents in deeper layers are.
+    for start, end in _runs(hierarchy.component_layer[ancestors[parent]]):
+        targets, sources = parent[start:end], child[start:end]
+        first = np.flatnonzero(np.concatenate([[True], targets[1:] != targets[:-1]]))
+        below[targets[first]] |= np.bitwise_or.reduceat(below[sources], first, axis=0)
+    return ancestors, below
+
+
+def _upward_edges(hierarchy: WeightedHierarchy, components: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """Ancestors-or-self of components, ascending, and all edges (child, parent) between them as positions there.
+
+    Edges are in descending order of the parent's layer, then in order of the parent.
+    """
+    seen = np.zeros(len(hierarchy.component_layer), dtype=np.bool_)
+    seen[components] = True
+    front = components
+    while len(front):
+        _, positions = ragged(hierarchy.parent_pointers[front], np.diff(hierarchy.parent_pointers)[front])
+        reached = np.unique(hierarchy.parents[positions].astype(np.int64))
+        front = reached[~seen[reached]]
+        seen[front] = True
+    ancestors = np.flatnonzero(seen)
+    child, positions = ragged(hierarchy.parent_pointers[ancestors], np.diff(hierarchy.parent_pointers)[ancestors])
+    parent = np.searchsorted(ancestors, hierarchy.parents[positions])
+    order = np.lexsort((child, parent, -hierarchy.component_layer[ancestors[parent]]))
+    return ancestors, child[order], parent[order]
+
+
+def _runs(values: Int32s) -> Iterator[tuple[int, int]]:
+    """(start, end) of the runs of equal neighbours."""
+    if len(values):
+        cuts = np.flatnonzero(values[1:] != values[:-1]) + 1
+        yield from zip([0, *cuts.tolist()], [*cuts.tolist(), len(values)], strict=True)
+
+
+def _slab_ics(hierarchy: WeightedHierarchy, down: _Slab, across: _Slab) -> Float64s:
+    numerator = np.full((down.components, across.components), hierarchy.top_information)
+    for information, below_rows, below_columns in _common_ancestors(hierarchy, down, across):
+        numerator[below_rows[:, None], below_columns] = information
+    if down.components < len(down.words) or (np.diff(down.place) < 0).any():
+        numerator = numerator[down.place]
+    if across.components < len(across.words) or (np.diff(across.place) < 0).any():
+        numerator = numerator[:, across.place]
+    numerator *= 2
+    own = np.add.outer(
+        hierarchy.information[down.words] * hierarchy.weight[down.words],
+        hierarchy.information[across.words] * hierarchy.weight[across.words],
+    )
+    zero = own == 0
+    own[zero] = 1.0
+    values = numerator / own
+    values[zero] = numerator[zero] > 0
+    np.minimum(values, 1.0, out=values)
+    values *= ICS_UNITS
+    np.rint(values, out=values)
+    values /= ICS_UNITS
+    values[hierarchy.probability[down.words] == 0] = 0.0
+    values[:, hierarchy.probability[across.words] == 0] = 0.0
+    related = hierarchy.relatives[down.words][:, across.words].tocoo()
+    values[related.row, related.col] = 1.0
+    return values
+
+
+def _common_ancestors(
+    hierarchy: WeightedHierarchy, down: _Slab, across: _Slab
+) -> Iterator[tuple[float, Int64s, Int64s]]:
+    """(information content, rows below, columns below) of common ancestors, the most informative last.
+
+    Of ancestors with the same components below them on both sides only the most informative can matter.
+    """
+    shared, at_row, at_column = np.intersect1d(
+        down.ancestors, across.ancestors, assume_unique=True, return_indices=True
+    )
+    if not len(shared):
+        return
+    order = np.argsort(-hierarchy.component_information[shared], kind="stable")
+    below = np.concatenate([down.below[at_row[order]], across.below[at_column[order]]], axis=1)
+    _, kept = np.unique(below.view(f"V{below.shape[1]}").ravel(), return_index=True)
+    split = down.below.shape[1]
+    for i in np.sort(kept)[::-1].tolist():
+        below_rows = np.flatnonzero(np.unpackbits(below[i, :split], count=down.components))
+        below_columns = np.flatnonzero(np.unpackbits(below[i, split:], count=across.components))
+        yield float(hierarchy.component_information[shared[order[i]]]), below_rows, below_columns

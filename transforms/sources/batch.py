@@ -1,0 +1,202 @@
+"""What every source format yields: bounded batches of conformed tables and a balance of the records read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS, TableSchema, conform
+
+TABLES: Mapping[str, TableSchema] = {
+    schema.name: schema for schema in (PAGES, LINKS, CLICKS, ALIASES, HISTORY, REJECTS)
+}
+"""The tables a source may fill, by name."""
+
+MAX_BATCH_BYTES = 2 << 20
+"""Bytes of text after which a batch is handed on: elements between stages stay at 1-4 MiB."""
+
+MAX_BATCH_RECORDS = 1 << 16
+"""Records after which a batch is handed on, so that formats that yield little text still report their balance."""
+
+MAX_REJECT_CHARS = 2_000
+"""Characters of a record that a reject row quotes: enough to find the record, never a whole page."""
+
+_ROW_BYTES = 32  # an estimate of what a row weighs besides its text: offsets, validity, numbers
+
+
+@dataclass(frozen=True)
+class SourceBatch:
+    """Rows made from a run of records, and what became of every one of those records.
+
+    Attributes:
+        tables: conformed tables by name (keys of `TABLES`); tables without rows are left out.
+        records: number of records read.
+        used: number of records that yielded rows (or that stand for rows elsewhere, as a revisit does).
+        rejected: number of records that could not be used, by reason; each also has a row in `rejects`.
+        ignored: number of records left aside on purpose, by reason.
+        counters: events that are no record's fate, such as links over a page's cap.
+
+    Raises:
+        ValueError: a table's name is unknown, or records differ from used + rejected + ignored.
+    """
+
+    tables: Mapping[str, pa.Table]
+    records: int
+    used: int
+    rejected: Mapping[str, int]
+    ignored: Mapping[str, int]
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Hold the batch to its balance."""
+        unknown = sorted(set(self.tables) - set(TABLES))
+        if unknown:
+            raise ValueError(f"found tables {unknown}, expected some of {sorted(TABLES)}")
+        accounted = self.used + sum(self.rejected.values()) + sum(self.ignored.values())
+        if self.records != accounted:
+            raise ValueError(
+                f"found {self.records} records, expected {accounted}: used {self.used}, "
+                f"rejected {dict(self.rejected)}, ignored {dict(self.ignored)}"
+            )
+
+
+class BatchBuilder:
+    """Collects rows column by column, keeps the balance, and cuts bounded batches.
+
+    A format reader calls `use`, `reject` or `ignore` exactly once a record, `append`, `extend` or `add` for the rows,
+    and `yield from builder.drain()` after every record (nothing comes while the batch is small) and
+    `yield from builder.drain(last=True)` at the end.
+
+    Args:
+        stage: name of the format, the `stage` of reject rows.
+        max_bytes: bytes of text after which `drain` yields.
+    """
+
+    def __init__(self, stage: str, *, max_bytes: int = MAX_BATCH_BYTES) -> None:
+        self.stage = stage
+        self._max_bytes = max_bytes
+        self._reset()
+
+    def _reset(self) -> None:
+        self._columns: dict[str, tuple[list[Any], ...]] = {}
+        self._ready: dict[str, list[pa.Table]] = {}
+        self._bytes = 0
+        self._records = 0
+        self._used = 0
+        self._rejected: Counter[str] = Counter()
+        self._ignored: Counter[str] = Counter()
+        self._counters: Counter[str] = Counter()
+
+    def _lists(self, table: str) -> tuple[list[Any], ...]:
+        lists = self._columns.get(table)
+        if lists is None:
+            lists = self._columns[table] = tuple([] for _ in TABLES[table].schema)
+        return lists
+
+    def append(self, table: str, row: Sequence[Any]) -> None:
+        """Add one row: values in the order of the schema; timestamps are microseconds since 1970 in UTC."""
+        for values, value in zip(self._lists(table), row, strict=True):
+            values.append(value)
+            if isinstance(value, str):
+                self._bytes += len(value)
+        self._bytes += _ROW_BYTES
+
+    def extend(self, table: str, columns: Sequence[Sequence[Any]]) -> None:
+        """Add rows given as one sequence a column, all equally long, in the order of the schema."""
+        for values, more in zip(self._lists(table), columns, strict=True):
+            values.extend(more)
+            if more and isinstance(more[0], str):
+                self._bytes += sum(len(value) for value in more if value is not None)
+        self._bytes += _ROW_BYTES * len(columns[0])
+
+    def add(self, table: str, rows: pa.Table) -> None:
+        """Add an Arrow table's rows; its columns are conformed to the schema."""
+        if rows.num_rows:
+            self._ready.setdefault(table, []).append(conform(rows, TABLES[table]))
+            self._bytes += rows.nbytes
+
+    def use(self, records: int = 1) -> None:
+        """Count records as used."""
+        self._records += records
+        self._used += records
+
+    def reject(self, reason: str, record: str, *, records: int = 1) -> None:
+        """Count records as rejected and keep one row that quotes the record."""
+        self._records += records
+        self._rejected[reason] += records
+        self.note(reason, record)
+
+    def reject_rows(self, reason: str, quoted: Sequence[str]) -> None:
+        """Count one rejected record a quote, and keep a row for each."""
+        if quoted:
+            self._records += len(quoted)
+            self._rejected[reason] += len(quoted)
+            for record in quoted:
+                self.note(reason, record)
+
+    def ignore(self, reason: str, records: int = 1) -> None:
+        """Count records as left aside on purpose."""
+        if records:
+            self._records += records
+            self._ignored[reason] += records
+
+    def note(self, reason: str, record: str, *, stage: str | None = None) -> None:
+        """Keep a reject row that is no record's fate: a bad link on a good page, a mark on a kept row."""
+        self.append("rejects", (self.stage if stage is None else stage, reason, record[:MAX_REJECT_CHARS]))
+
+    def count(self, counter: str, events: int = 1) -> None:
+        """Add to a counter of events that are no record's fate."""
+        if events:
+            self._counters[counter] += events
+
+    def drain(self, *, last: bool = False) -> Iterator[SourceBatch]:
+        """Yield the batch collected so far if it is large enough, or, at the end, if it holds anything."""
+        holds_anything = self._records or self._counters or self._columns or self._ready
+        if self._bytes >= self._max_bytes or self._records >= MAX_BATCH_RECORDS or (last and holds_anything):
+            batch = self._batch()
+            self._reset()
+            yield batch
+
+    def _batch(self) -> SourceBatch:
+        tables: dict[str, pa.Table] = {}
+        for name, schema in TABLES.items():
+            parts = self._ready.get(name, [])
+            lists = self._columns.get(name)
+            if lists is not None and lists[0]:
+                arrays = [_array(values, column.type) for values, column in zip(lists, schema.schema, strict=True)]
+                parts = [*parts, pa.table(arrays, schema=schema.schema)]
+            if parts:
+                tables[name] = pa.concat_tables(parts)
+        return SourceBatch(
+            tables=tables,
+            records=self._records,
+            used=self._used,
+            rejected=dict(self._rejected),
+            ignored=dict(self._ignored),
+            counters=dict(self._counters),
+        )
+
+
+def _array(values: list[Any], dtype: pa.DataType) -> pa.Array:
+    """An Arrow array of `values`; half surrogate pairs, which UTF-8 can't hold, become U+FFFD."""
+    try:
+        return pa.array(values, dtype)
+    except UnicodeEncodeError:
+        return pa.array([_whole(value) for value in values], dtype)
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, list):
+        return [_whole(element) for element in value]
+    return value
+
+
+def well_formed(text: str) -> str:
+    """The text with every half of a surrogate pair replaced by U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,0 +1,300 @@
+"""Fetching a file that the user named: retries, resumes, and never leaves the named server.
+
+A broken transfer continues where it broke (RFC 9110, section 14: Range with If-Range), as long as the server names
+its version of the file by a strong entity tag or a modification date; without either it starts anew, so that two
+versions are never glued together. A finished file is asked for again with the same validator and kept when the server
+says that it has not changed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+import requests
+import urllib3
+
+from schemas.errors import InputError
+
+CHUNK_BYTES = 1 << 18
+"""Bytes read at a time: small enough to show progress on a slow line, large enough to cost nothing on a fast one."""
+
+MAX_REDIRECTS = 5
+"""Redirects followed one after another; more of them on one host are a loop."""
+
+_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
+
+Report = Callable[[str, int, int | None], None]
+"""Called while a file arrives: (file name, bytes so far, bytes in all where the server says)."""
+
+log = logging.getLogger("semrank")
+
+
+class DownloadError(RuntimeError):
+    """A file could not be fetched although the request was a proper one: the network or the server failed."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How patient a download is.
+
+    Attributes:
+        attempts: tries in a row that may bring no byte before the download gives up.
+        first_wait: seconds before the second try; each further wait is twice as long.
+        longest_wait: seconds that no wait exceeds, a server's Retry-After included.
+        connect_timeout: seconds for a connection.
+        read_timeout: seconds without a byte after which a transfer counts as broken.
+        max_bytes: size above which a file is refused.
+    """
+
+    attempts: int = 5
+    first_wait: float = 1.0
+    longest_wait: float = 60.0
+    connect_timeout: float = 10.0
+    read_timeout: float = 60.0
+    max_bytes: int = 4 << 30
+
+
+class _BrokenTransferError(Exception):
+    """A try failed in a way that another try may mend."""
+
+    def __init__(self, reason: str, *, wait: float | None = None) -> None:
+        super().__init__(reason)
+        self.wait = wait
+
+
+@dataclass(frozen=True)
+class _Version:
+    """Which version of which file lies on disk; stands beside it as `<name>.json`."""
+
+    url: str
+    etag: str | None
+    modified: str | None
+
+    @property
+    def validator(self) -> str | None:
+        """What If-Range may carry: a strong entity tag, else the modification date."""
+        if self.etag is not None and not self.etag.startswith("W/"):
+            return self.etag
+        return self.modified
+
+
+def file_name(url: str) -> str:
+    """The name that a URL's file gets on disk: the last segment of its path.
+
+    Raises:
+        InputError: the URL is not http(s), has no host, or its last segment is no plain file name.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+        raise InputError(f"{url}: can't be downloaded; expected an http or https URL")
+    name = parts.path.rsplit("/", 1)[-1]
+    if _FILE_NAME.fullmatch(name) is None:
+        raise InputError(f"{url}: found '{name}' at the end of its path, expected a file name")
+    return name
+
+
+def download(url: str, folder: Path, *, policy: Policy | None = None, report: Report | None = None) -> Path:
+    """Fetches a file, or finds that the copy in the folder is still the server's.
+
+    Args:
+        url: http or https URL; redirects are followed on its own host only.
+        folder: where `<name>` ends up, with `<name>.json` beside it and `<name>.part` while it is on its way.
+        policy: how patient to be.
+        report: called after each chunk.
+
+    Returns:
+        Path of the whole file.
+
+    Raises:
+        InputError: the URL can't be used, the server refuses it, redirects to another host, or the file is too large.
+        DownloadError: the tries are used up.
+    """
+    policy = policy or Policy()
+    target = folder / file_name(url)
+    folder.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part")
+    failures = 0
+    with requests.Session() as session:
+        while True:
+            before = _size(part)
+            try:
+                return _fetch(session, url, target, part, policy, report)
+            except _BrokenTransferError as broken:
+                failures = 1 if _size(part) > before else failures + 1
+                if failures >= policy.attempts:
+                    raise DownloadError(f"{url}: gave up after {failures} tries in a row: {broken}") from broken
+                wait = policy.first_wait * 2 ** (failures - 1) if broken.wait is None else broken.wait
+                log.info("%s: %s; trying again", target.name, broken)
+                time.sleep(min(wait, policy.longest_wait))
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+def _fetch(
+    session: requests.Session, url: str, target: Path, part: Path, policy: Policy, report: Report | None
+) -> Path:
+    """One try."""
+    note = target.with_name(f"{target.name}.json")
+    version = _known_version(note, url)
+    have = _size(part) if version is not None and version.validator is not None else 0
+    headers = {"Accept-Encoding": "identity"}
+    if have and version is not None and version.validator is not None:
+        headers |= {"Range": f"bytes={have}-", "If-Range": version.validator}
+    elif target.is_file() and version is not None:
+        headers |= _unless_unchanged(version)
+    with _get(session, url, headers, policy) as response:
+        status = response.status_code
+        if status == HTTPStatus.NOT_MODIFIED and "Range" not in headers and len(headers) > 1:
+            return target
+        if status == HTTPStatus.PARTIAL_CONTENT and "Range" in headers:
+            total = _resumed_total(response, have, version, part)
+            mode = "ab"
+        elif status == HTTPStatus.OK:
+            total = _whole_total(response)
+            target.unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
+            fresh = _Version(url, response.headers.get("ETag"), response.headers.get("Last-Modified"))
+            note.write_text(json.dumps(asdict(fresh)), encoding="utf-8")
+            have, mode = 0, "wb"
+        else:
+            raise _refusal(url, response, part)
+        _check_size(url, total, policy)
+        have = _save(response, url, part, mode, have, total, policy, report)
+    if total is not None and have != total:
+        if have > total:
+            part.unlink(missing_ok=True)
+        raise _BrokenTransferError(f"the connection ended after {have} of {total} bytes")
+    part.replace(target)
+    return target
+
+
+def _known_version(note: Path, url: str) -> _Version | None:
+    """What stands in the note beside a file, if it is about this URL and readable."""
+    try:
+        version = _Version(**json.loads(note.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+    return version if version.url == url else None
+
+
+def _unless_unchanged(version: _Version) -> dict[str, str]:
+    if version.etag is not None:
+        return {"If-None-Match": version.etag}
+    return {} if version.modified is None else {"If-Modified-Since": version.modified}
+
+
+def _get(session: requests.Session, url: str, headers: dict[str, str], policy: Policy) -> requests.Response:
+    """The answer to a request, after redirects within the host."""
+    current = url
+    for _ in range(MAX_REDIRECTS + 1):
+        try:
+            response = session.get(
+                current,
+                headers=headers,
+                stream=True,
+                allow_redirects=False,
+                timeout=(policy.connect_timeout, policy.read_timeout),
+            )
+        except (requests.ConnectionError, requests.Timeout) as cause:
+            raise _BrokenTransferError(f"no answer: {cause}") from cause
+        except requests.RequestException as cause:
+            raise InputError(f"{url}: can't be requested: {cause}") from cause
+        if response.status_code not in _REDIRECTS or "Location" not in response.headers:
+            return response
+        response.close()
+        following = urljoin(current, response.headers["Location"])
+        if not _same_server(current, following):
+            raise InputError(
+                f"{url}: redirects to {following}, expected a redirect within {urlsplit(url).netloc}; "
+                "name that URL if it is the one you mean"
+            )
+        current = following
+    raise InputError(f"{url}: found more than {MAX_REDIRECTS} redirects in a row")
+
+
+def _same_server(current: str, following: str) -> bool:
+    """Whether two URLs name one server; the step from http to https on their usual ports is no other server."""
+    here, there = urlsplit(current), urlsplit(following)
+    if here.hostname != there.hostname:
+        return False
+    ports = [parts.port or _DEFAULT_PORTS.get(parts.scheme) for parts in (here, there)]
+    upgraded = (here.scheme, there.scheme) == ("http", "https") and ports == [80, 443]
+    return upgraded or (here.scheme == there.scheme and ports[0] == ports[1])
+
+
+def _resumed_total(response: requests.Response, have: int, version: _Version | None, part: Path) -> int | None:
+    """Bytes of the whole file by a partial answer, which must continue exactly where the part on disk ends."""
+    found = response.headers.get("Content-Range", "")
+    matched = _CONTENT_RANGE.fullmatch(found)
+    etag = response.headers.get("ETag")
+    changed = version is not None and None not in (etag, version.etag) and etag != version.etag
+    if matched is None or int(matched[1]) != have or changed:
+        part.unlink(missing_ok=True)
+        raise _BrokenTransferError(f"found the range '{found}', expected bytes {have} and on of the same version")
+    return None if matched[3] == "*" else int(matched[3])
+
+
+def _whole_total(response: requests.Response) -> int | None:
+    length = response.headers.get("Content-Length", "")
+    return int(length) if length.isdecimal() else None
+
+
+def _refusal(url: str, response: requests.Response, part: Path) -> Exception:
+    """The error of an answer that brings no file."""
+    status = response.status_code
+    if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+        part.unlink(missing_ok=True)
+        return _BrokenTransferError("the server can't continue the file, so it starts anew")
+    if status in _TRANSIENT:
+        after = response.headers.get("Retry-After", "")
+        return _BrokenTransferError(f"found status {status}", wait=float(after) if after.isdecimal() else None)
+    return InputError(f"{url}: found status {status} {response.reason}, expected 200")
+
+
+def _check_size(url: str, size: int | None, policy: Policy) -> None:
+    if size is not None and size > policy.max_bytes:
+        raise InputError(f"{url}: found {size} bytes, expected at most {policy.max_bytes}")
+
+
+def _save(
+    response: requests.Response,
+    url: str,
+    part: Path,
+    mode: str,
+    have: int,
+    total: int | None,
+    policy: Policy,
+    report: Report | None,
+) -> int:
+    """Appends what arrives to the part on disk; gives its size."""
+    name = part.name.removesuffix(".part")
+    with part.open(mode) as sink:
+        while True:
+            try:
+                # The bytes as they travel: a server that labels an archive's own compression as the transfer's
+                # would otherwise make it arrive unpacked.
+                chunk = response.raw.read(CHUNK_BYTES, decode_content=False)
+            except (urllib3.exceptions.HTTPError, OSError) as cause:
+                sink.flush()
+                raise _BrokenTransferError(f"the connection broke after {have} bytes: {cause}") from cause
+            if not chunk:
+                return have
+            sink.write(chunk)
+            have += len(chunk)
+            _check_size(url, have, policy)
+            if report is not None:
+                report(name, have, total)

@@ -1,0 +1,24 @@
+"""The Common Log Format: client, ident, account, time, request, status, bytes. It records no referrer and no browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from transforms.sources.logs.access import read_access_log
+from transforms.sources.logs.ncsa import NcsaReader
+from transforms.sources.logs.options import LogOptions
+from transforms.sources.logs.visits import LogBatch
+
+FORMAT = "common"
+
+
+def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:  # noqa: ARG001
+    """Page views of a log in this format; lines in its sister formats are read too.
+
+    Args:
+        stream: whole lines, perhaps compressed.
+        source: path of the file.
+        options: the key of user ids, the site and the site's search parameters.
+    """
+    return read_access_log(stream, FORMAT, options, NcsaReader(with_host=False))
