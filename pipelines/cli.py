@@ -81,6 +81,8 @@ def _overview() -> str:
 
 def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
     """Runs one command with its own arguments (of the process if None); gives the exit status."""
+    # Beam speaks of optional packages while it is imported; that is nothing for the user of a command.
+    logging.getLogger().setLevel(logging.ERROR)
     module = importlib.import_module(f"pipelines.{command}")
     parser = command_parser(command, module)
     parsed, beam_arguments = parser.parse_known_args(sys.argv[1:] if arguments is None else list(arguments))

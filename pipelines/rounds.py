@@ -1,0 +1,80 @@
+"""Ranks several rounds, each from the pages that the last one selected: DIR/round-0000, DIR/round-0001, ...
+
+A run that was ended goes on after its last finished round. It stops early where a round selects nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+
+from pipelines.config import add_round_arguments, round_config
+from pipelines.queue import queue_from_round, queue_from_seeds
+from pipelines.rank import run_round
+from pipelines.runtime import beam_options
+from schemas.errors import InputError
+from transforms.columnar import files
+from transforms.columnar.steps import NAMESPACE
+
+EXAMPLES = """\
+example:
+  semrank rounds --snapshot snapshot --seeds seeds.txt --rounds 3 --output rounds
+"""
+
+log = logging.getLogger(NAMESPACE)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's options."""
+    parser.add_argument("--snapshot", required=True, metavar="FOLDER", help="snapshot that `semrank ingest` wrote")
+    parser.add_argument("--seeds", required=True, metavar="FILE", help="queue of the first round: one URL a line")
+    parser.add_argument("--rounds", required=True, type=int, metavar="N", help="number of rounds")
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the rounds' folders")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace finished rounds instead of going on after them"
+    )
+    add_round_arguments(parser)
+
+
+def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
+    """Runs the command; gives the exit status."""
+    if arguments.rounds < 1:
+        raise InputError(f"--rounds: found {arguments.rounds}, expected a whole number of at least 1")
+    config = round_config(arguments)
+    options = beam_options(beam_arguments)
+    seeds = queue_from_seeds(arguments.seeds)
+    folders = [files.join(arguments.output, f"round-{number:04d}") for number in range(arguments.rounds)]
+    for number, folder in enumerate(folders):
+        if not arguments.overwrite and files.exists(files.join(folder, files.MANIFEST)):
+            _check_same_run(folder, config.as_dict(), arguments.snapshot)
+            log.info("round %d: finished earlier, %s", number, folder)
+            continue
+        try:
+            queue = seeds if number == 0 else queue_from_round(folders[number - 1])
+        except InputError as nothing_selected:
+            if number == 0:
+                raise
+            print(f"round {number}: not run: {nothing_selected}")
+            return 0
+        print(f"round {number}")
+        print(run_round(arguments.snapshot, queue, folder, config, options, overwrite=arguments.overwrite))
+    return 0
+
+
+def _check_same_run(folder: str, parameters: dict[str, object], snapshot: str) -> None:
+    """A finished round is gone on from only if it was made of the same snapshot with the same options."""
+    manifest = files.read_manifest(folder, "round")
+    found = {**manifest["parameters"], "snapshot": manifest["inputs"]["snapshot"]["path"]}
+    expected = {**parameters, "snapshot": snapshot}
+    for name, value in expected.items():
+        if found.get(name) != value:
+            raise InputError(
+                f"--output: {folder} was made with {name} {found.get(name)!r}, expected {value!r}; "
+                "--overwrite replaces it"
+            )
+
+
+if __name__ == "__main__":
+    from pipelines.cli import command_main
+
+    raise SystemExit(command_main("rounds"))
