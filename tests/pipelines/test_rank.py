@@ -1,0 +1,267 @@
+"""`semrank rank` as its user meets it: P13's example, messages for bad input, and equal bytes whatever the partitions."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines import rank
+from pipelines.cli import main
+from tests.snapshots import read_rows, write_snapshot
+
+HOST = "https://example.org"
+START = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+
+P13_KEYWORDS = {
+    1: ["internet", "spider"],
+    2: ["spider", "ontology"],
+    3: ["internet", "spider", "ontology"],
+    4: ["web page", "information", "spider"],
+    5: ["internet", "technology", "network", "web page", "spider"],
+    6: ["internet", "technology", "network", "web page"],
+    7: ["technology", "network", "information", "spider"],
+    8: ["technology", "web page", "information", "spider"],
+}
+"""The contexts of P13 Example 5: U1 to U3 are the queue, U4 to U8 the current URLs."""
+
+
+def url(number: int) -> str:
+    return f"{HOST}/u{number}"
+
+
+def link(source: int, target: int, **more: Any) -> dict[str, Any]:
+    return {"source_url": url(source), "target_url": url(target), **more}
+
+
+def click(user: str, words: list[str], target: int, minute: int, **more: Any) -> dict[str, Any]:
+    when = START + datetime.timedelta(minutes=minute)
+    return {"user_id": user, "query": " ".join(words), "keywords": words, "clicked_at": when, "url": url(target), **more}
+
+
+P13_PAGES = [{"url": url(number), "keywords": words} for number, words in P13_KEYWORDS.items()]
+P13_LINKS = [link(1, 8), link(3, 5), link(2, 4), link(2, 6), link(2, 7), link(5, 2), link(4, 4), link(1, 2)]
+P13_CLICKS = [
+    click("a", ["internet", "spider"], 3, 0),
+    click("a", ["internet", "spider"], 4, 1),
+    click("b", ["internet", "spider"], 3, 0),
+    click("b", ["internet", "spider"], 5, 29),
+    click("c", ["technology"], 7, 0, user_group="readers"),
+    click("d", ["network"], 7, 9, user_group="readers"),
+    click("d", ["web page"], 5, 9),
+]
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_snapshot(tmp_path_factory.mktemp("p13") / "snapshot", P13_PAGES, P13_LINKS, P13_CLICKS)
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("seeds") / "seeds.txt"
+    path.write_text(f"# the queue\n{url(1)}\n{url(2)} # second\n\n{url(3)}\n", encoding="utf-8")
+    return path
+
+
+def run_rank(snapshot: Path, seeds: Path, output: Path, *options: str) -> int:
+    return main(
+        ["rank", "--snapshot", str(snapshot), "--seeds", str(seeds), "--output", str(output), "--quiet", *options]
+    )
+
+
+def test_lattices_of_p13_example_5(snapshot: Path, seeds: Path, tmp_path: Path) -> None:
+    assert run_rank(snapshot, seeds, tmp_path / "round", "--write-lattices") == 0
+    base = read_rows(tmp_path / "round" / "base_concepts")
+    assert {frozenset(row["intent"]) for row in base} == {
+        frozenset({"spider"}),
+        frozenset({"internet", "spider"}),
+        frozenset({"ontology", "spider"}),
+        frozenset({"internet", "ontology", "spider"}),
+    }
+    current = read_rows(tmp_path / "round" / "current_concepts")
+    # 18 concepts, of which the bottom has an empty extent and is not enumerated.
+    assert len(current) == 17
+    assert all(row["support"] == len(row["extent"]) for row in base + current)
+    top = [row for row in current if not row["intent"]]
+    assert [row["extent"] for row in top] == [[url(number) for number in range(4, 9)]]
+
+
+def test_frontier_is_ordered_explained_and_complete(snapshot: Path, seeds: Path, tmp_path: Path) -> None:
+    assert run_rank(snapshot, seeds, tmp_path / "round") == 0
+    rows = read_rows(tmp_path / "round" / "frontier")
+    assert sorted(row["url"] for row in rows) == [url(number) for number in range(4, 9)]
+    assert [row["rank"] for row in rows] == [1, 2, 3, 4, 5]
+    assert [(-row["score"], row["url"]) for row in rows] == sorted((-row["score"], row["url"]) for row in rows)
+    by_url = {row["url"]: row for row in rows}
+    # The best concepts of U4 are ({U1, U2, U3}, {spider}) and ({U4, U5, U7, U8}, {spider}) or a part of it: see the
+    # comparison with the definitions for the values of all.
+    assert by_url[url(4)]["base_links"] == 1
+    assert by_url[url(4)]["base_clicks"] == 1
+    assert by_url[url(5)]["base_links"] == 2
+    assert all(row["selected"] == (row["score"] > 0.45) for row in rows)
+    manifest = json.loads((tmp_path / "round" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["kind"] == "round"
+    assert manifest["rows"]["frontier"] == 5
+    assert manifest["parameters"]["profile"] == "paper-2013"
+
+
+@pytest.mark.parametrize("partitions", [2, 7])
+def test_bytes_do_not_depend_on_partitions_or_order(
+    snapshot: Path, seeds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    assert run_rank(snapshot, seeds, tmp_path / "one", "--max-per-host", "3") == 0
+    shuffled = write_snapshot(tmp_path / "shuffled", P13_PAGES[::-1], P13_LINKS[::-1], P13_CLICKS[::-1], files=3)
+    monkeypatch.setattr(rank, "partition_count", lambda _: partitions)
+    assert run_rank(shuffled, seeds, tmp_path / "many", "--max-per-host", "3") == 0
+    for table in ("frontier", "keywords", "relations", "rejects"):
+        one, many = (sorted((tmp_path / name / table).glob("*.parquet")) for name in ("one", "many"))
+        assert [path.name for path in one] == [path.name for path in many]
+        assert [path.read_bytes() for path in one] == [path.read_bytes() for path in many]
+    assert sorted(map(str, read_rows(tmp_path / "one" / "base_concepts"))) == sorted(
+        map(str, read_rows(tmp_path / "many" / "base_concepts"))
+    )
+
+
+def test_two_processes_give_the_same_bytes(snapshot: Path, seeds: Path, tmp_path: Path) -> None:
+    assert run_rank(snapshot, seeds, tmp_path / "one") == 0
+    assert (
+        run_rank(
+            snapshot,
+            seeds,
+            tmp_path / "two",
+            "--direct_num_workers=2",
+            "--direct_running_mode=multi_processing",
+        )
+        == 0
+    )
+    assert (tmp_path / "one" / "frontier" / "part-00000.parquet").read_bytes() == (
+        tmp_path / "two" / "frontier" / "part-00000.parquet"
+    ).read_bytes()
+
+
+def test_records_and_groups_stay_inside_the_bounds(snapshot: Path, seeds: Path, tmp_path: Path) -> None:
+    assert run_rank(snapshot, seeds, tmp_path / "round") == 0
+    stages = json.loads((tmp_path / "round" / "manifest.json").read_text(encoding="utf-8"))["stages"]
+    exchanges = {name: stage for name, stage in stages.items() if stage["largest_group_bytes"]}
+    assert {"make objects", "link clicks", "write frontier", "join scores"} <= set(exchanges)
+    for name, stage in exchanges.items():
+        assert 0 < stage["largest_record_bytes"] <= 4 << 20, name
+        assert stage["largest_group_bytes"] <= 32 << 20, name
+
+
+def test_limits_select_exactly_so_many(snapshot: Path, seeds: Path, tmp_path: Path) -> None:
+    assert run_rank(snapshot, seeds, tmp_path / "round", "--max-urls", "2", "--threshold", "0") == 0
+    assert [row["selected"] for row in read_rows(tmp_path / "round" / "frontier")] == [True, True, False, False, False]
+    assert run_rank(snapshot, seeds, tmp_path / "host", "--max-per-host", "3", "--threshold", "0") == 0
+    assert sum(row["selected"] for row in read_rows(tmp_path / "host" / "frontier")) == 3
+
+
+def test_next_round_starts_from_what_was_selected(snapshot: Path, seeds: Path, tmp_path: Path) -> None:
+    assert run_rank(snapshot, seeds, tmp_path / "first", "--max-urls", "2", "--threshold", "0") == 0
+    chosen = {row["url"] for row in read_rows(tmp_path / "first" / "frontier") if row["selected"]}
+    arguments = ["rank", "--snapshot", str(snapshot), "--previous", str(tmp_path / "first"), "--quiet"]
+    assert main([*arguments, "--output", str(tmp_path / "second")]) == 0
+    extents = {member for row in read_rows(tmp_path / "second" / "base_concepts") for member in row["extent"]}
+    assert extents == chosen
+
+
+Mangle = Callable[[Path, Path, Path], list[str]]
+
+
+def _no_seeds(snapshot: Path, _: Path, folder: Path) -> list[str]:
+    (folder / "none.txt").write_text("# nothing\n", encoding="utf-8")
+    return ["--snapshot", str(snapshot), "--seeds", str(folder / "none.txt")]
+
+
+def _foreign_seeds(snapshot: Path, _: Path, folder: Path) -> list[str]:
+    (folder / "foreign.txt").write_text("https://elsewhere.example/\n", encoding="utf-8")
+    return ["--snapshot", str(snapshot), "--seeds", str(folder / "foreign.txt")]
+
+
+def _no_urls(snapshot: Path, _: Path, folder: Path) -> list[str]:
+    (folder / "words.txt").write_text("http://[x\n", encoding="utf-8")
+    return ["--snapshot", str(snapshot), "--seeds", str(folder / "words.txt")]
+
+
+def _unfinished(snapshot: Path, seeds: Path, folder: Path) -> list[str]:
+    (folder / "unfinished").mkdir()
+    return ["--snapshot", str(folder / "unfinished"), "--seeds", str(seeds)]
+
+
+@pytest.mark.parametrize(
+    ("mangle", "options", "expected"),
+    [
+        (_no_seeds, [], "holds no URL"),
+        (_foreign_seeds, [], "none of its 1 URLs is in the snapshot"),
+        (_no_urls, [], "none of its 1 lines is a URL"),
+        (_unfinished, [], "unfinished"),
+        (None, ["--weight", "-1"], "--weight: found -1.0, expected a number from 0 to 1"),
+        (None, ["--weight", "much"], "expected a number"),
+        (None, ["--profile", "paper-1999"], "--profile: found 'paper-1999', expected one of paper-2013"),
+        (None, ["--threshold", "nan"], "--threshold: found nan"),
+        (None, ["--alpha", "0.7"], "--alpha: found 0.7"),
+        (None, ["--min-support", "0"], "--min-support: found 0"),
+        (None, ["--max-urls", "1.5"], "expected a whole number"),
+        (None, ["--no-such-option"], "--no-such-option: unknown option"),
+    ],
+)
+def test_unusable_input_is_one_line_and_writes_nothing(
+    snapshot: Path,
+    seeds: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    mangle: Mangle | None,
+    options: list[str],
+    expected: str,
+) -> None:
+    inputs = (
+        ["--snapshot", str(snapshot), "--seeds", str(seeds)] if mangle is None else mangle(snapshot, seeds, tmp_path)
+    )
+    try:
+        status = main(["rank", *inputs, "--output", str(tmp_path / "round"), *options])
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    assert status == 2
+    message = capsys.readouterr().err
+    assert expected in message
+    assert message.count("\n") == 1
+    assert not (tmp_path / "round").exists()
+
+
+def test_finished_round_is_kept_unless_told_otherwise(
+    snapshot: Path, seeds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_rank(snapshot, seeds, tmp_path / "round") == 0
+    before = (tmp_path / "round" / "manifest.json").read_bytes()
+    assert run_rank(snapshot, seeds, tmp_path / "round") == 2
+    assert "holds a finished result; --overwrite replaces it" in capsys.readouterr().err
+    assert (tmp_path / "round" / "manifest.json").read_bytes() == before
+    assert run_rank(snapshot, seeds, tmp_path / "round", "--overwrite", "--weight", "1") == 0
+    assert json.loads((tmp_path / "round" / "manifest.json").read_text(encoding="utf-8"))["parameters"]["weight"] == 1
+
+
+def test_foreign_folder_is_left_alone(
+    snapshot: Path, seeds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.txt").write_text("precious", encoding="utf-8")
+    assert run_rank(snapshot, seeds, tmp_path) == 2
+    assert "holds 'mine.txt', expected a new or empty folder" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_queue_urls_outside_the_snapshot_are_rejects(snapshot: Path, tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text(f"{url(1)}\nhttps://elsewhere.example/\nhttp://[x\n", encoding="utf-8")
+    assert run_rank(snapshot, seeds, tmp_path / "round") == 0
+    rejects = read_rows(tmp_path / "round" / "rejects")
+    assert {(row["stage"], row["reason"], row["record"]) for row in rejects} == {
+        ("queue", "not-in-snapshot", "https://elsewhere.example/"),
+        ("queue", "url-invalid", "http://[x"),
+    }
+    manifest = json.loads((tmp_path / "round" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["rejected"] == {"not-in-snapshot": 1, "url-invalid": 1}
