@@ -130,12 +130,6 @@ def run_round(
     """
     begin = time.time()
     snapshot = _snapshot(snapshot_path)
-    log.info(
-        "snapshot %s: %d page, %d link and %d click files",
-        snapshot_path,
-        *map(len, (snapshot.pages, snapshot.links, snapshot.clicks)),
-    )
-    log.info("queue %s: %s URLs", queue.source, f"{queue.urls.num_rows:,}")
     if not snapshot_knows_any(queue, snapshot.pages, snapshot.links):
         first = queue.urls["url"][0].as_py()
         raise InputError(
@@ -143,6 +137,12 @@ def run_round(
             f"(first: {first}), expected at least one"
         )
     folders.claim_folder("--output", output, parts=PARTS, overwrite=overwrite)
+    log.info(
+        "snapshot %s: %d page, %d link and %d click files",
+        snapshot_path,
+        *map(len, (snapshot.pages, snapshot.links, snapshot.clicks)),
+    )
+    log.info("queue %s: %s URLs", queue.source, f"{queue.urls.num_rows:,}")
     metrics = run_pipeline(options, partial(_build, snapshot=snapshot, queue=queue, output=output, config=config))
     schemas = {
         "frontier": FRONTIER.schema,

@@ -110,7 +110,7 @@ class Requests:
     quote: Quote
 
 
-def read_access_log(stream: BinaryIO, stage: str, options: LogOptions, read_lines: "RequestLines") -> Iterator[LogBatch]:
+def read_access_log(stream: BinaryIO, stage: str, options: LogOptions, read_lines: RequestLines) -> Iterator[LogBatch]:
     """Batches of page views of a log whose records are lines.
 
     Args:
@@ -141,8 +141,9 @@ def quote_line(line: bytes) -> str:
 def split_requests(data: bytes | pa.Buffer, starts: Int32s, ends: Int32s) -> tuple[pa.BinaryArray, pa.BinaryArray]:
     """Method and target of the request lines [starts[i], ends[i]) in `data`, binary[n] each.
 
-    The method ends at the first space; the protocol at the end is taken off if it is there (HTTP/0.9 had none), so spaces
-    inside a target, which clients should have escaped, stay in it. No space within `_METHOD_BYTES` gives an empty method.
+    The method ends at the first space; the protocol at the end is taken off if it is there (HTTP/0.9 had none), so
+    spaces inside a target, which clients should have escaped, stay in it. No space within `_METHOD_BYTES` gives an
+    empty method.
     """
     if not len(starts) or not len(data):
         nothing = pa.array([b""] * len(starts), pa.binary())
@@ -177,7 +178,9 @@ class AccessReader:
         self._agents = Memo(lambda agents: pa.table({"is_robot": are_robots(agents)}))
         self._referrers = Memo(lambda values: _rows(map(read_referrer, values.to_pylist()), _REFERRERS))
         self._searches = Memo(
-            lambda urls: _rows(((site_query(url.decode(), options.site_search),) for url in urls.to_pylist()), _SEARCHES)
+            lambda urls: _rows(
+                ((site_query(url.decode(), options.site_search),) for url in urls.to_pylist()), _SEARCHES
+            )
         )
 
     def add(self, requests: Requests, tally: Tally) -> None:
@@ -313,7 +316,9 @@ class AccessReader:
         tls = pc.if_else(pc.match_substring_regex(named, ":443$"), True, tls)
         tls = pc.if_else(pc.match_substring_regex(named, ":80$"), False, tls)
         unknown = pa.scalar(self._scheme, pa.binary())
-        schemes = pc.coalesce(pc.if_else(tls, pa.scalar(b"https", pa.binary()), pa.scalar(b"http", pa.binary())), unknown)
+        schemes = pc.coalesce(
+            pc.if_else(tls, pa.scalar(b"https", pa.binary()), pa.scalar(b"http", pa.binary())), unknown
+        )
         origins = pc.binary_join_element_wise(schemes, named, b"://")
         return pc.if_else(pc.equal(pc.binary_length(named), 0), site, origins)
 

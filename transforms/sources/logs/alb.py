@@ -1,8 +1,9 @@
 """Access logs of Amazon's Application Load Balancer.
 
-Fields, separated by spaces, some in quotes: type, time, load balancer, client:port, target:port, three durations, status of the
-load balancer, status of the target, bytes received, bytes sent, "request", "user agent", cipher, protocol, and more that are not
-read. The request holds the whole URL. There is no referrer, so words come from the site's own search alone.
+Fields, separated by spaces, some in quotes: type, time, load balancer, client:port, target:port, three durations,
+status of the load balancer, status of the target, bytes received, bytes sent, "request", "user agent", cipher,
+protocol, and more that are not read. The request holds the whole URL. There is no referrer, so words come from the
+site's own search alone.
 """
 
 from __future__ import annotations

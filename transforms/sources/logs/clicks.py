@@ -110,9 +110,7 @@ def positions(values: pa.Array) -> pa.Int32Array:
 
 def with_scheme(urls: pa.BinaryArray) -> pa.BinaryArray:
     """The URLs, those that begin with the host (as logs of search engines shorten them) taken as http."""
-    bare = pc.and_(
-        pc.invert(pc.match_substring_regex(urls, _HAS_SCHEME)), pc.greater(pc.binary_length(urls), 0)
-    )
+    bare = pc.and_(pc.invert(pc.match_substring_regex(urls, _HAS_SCHEME)), pc.greater(pc.binary_length(urls), 0))
     if not pc.any(bare).as_py():
         return urls
     web = pc.binary_join_element_wise(pa.scalar(b"http:", pa.binary()), urls, pa.scalar(b"//", pa.binary()))
@@ -135,9 +133,7 @@ def quote_without(line: bytes, separator: bytes, field: int) -> str:
     return without_addresses(quotable(separator.join(parts)))
 
 
-def fields_of(
-    lines: Lines, separator: int, count: int, tally: Tally, quote: Callable[[bytes], str]
-) -> Fields | None:
+def fields_of(lines: Lines, separator: int, count: int, tally: Tally, quote: Callable[[bytes], str]) -> Fields | None:
     """The fields of lines that have exactly `count`; the others are rejected. None where no line has."""
     separated = separate(lines, separator, quoted=False)
     fits = separated.counts == count

@@ -1,4 +1,4 @@
-"""The Common Log Format: client, ident, account, time, request, status, bytes. It records no referrer and no browser."""
+"""The Common Log Format: client, ident, account, time, request, status, bytes; no referrer, no browser."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The extended log file format of the W3C (working draft WD-logfile-960323): `#Fields:` names the columns that follow.
 
-Shared by `w3c` (IIS: separated by spaces, `+` for a space inside a value) and `cloudfront` (tabs, values percent-encoded).
-Dates and times are in UTC. Directives are records too and ignored as "header"; lines before any `#Fields:` are
-rejected ("columns-unknown"), as are lines with another number of fields.
+Shared by `w3c` (IIS: separated by spaces, `+` for a space inside a value) and `cloudfront` (tabs, values
+percent-encoded). Dates and times are in UTC. Directives are records too and ignored as "header"; lines before any
+`#Fields:` are rejected ("columns-unknown"), as are lines with another number of fields.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _ExtendedReader:
         self._names: list[str] = []
 
     def __call__(self, lines: Lines, reader: AccessReader, tally: Tally) -> None:
-        directives = np.flatnonzero(lines.bytes[lines.starts] == _DIRECTIVE)
+        directives = np.flatnonzero(lines.content[lines.starts] == _DIRECTIVE)
         tally.ignore("header", len(directives))
         begin = 0
         for place in [*directives.tolist(), len(lines)]:

@@ -62,8 +62,8 @@ class Tally:
     """The balance of a block, from several runs of records judged by themselves.
 
     Attributes:
-        unreadable: reason of records that fit no layout of the format; "record-truncated" while the last line of a stream
-            that has no line end is read.
+        unreadable: reason of records that fit no layout of the format; "record-truncated" while the last line of a
+            stream that has no line end is read.
     """
 
     def __init__(self, stage: str) -> None:
@@ -112,6 +112,16 @@ class Tally:
         if visits.num_rows:
             self._visits.append(conform(visits, VISITS))
 
+    @property
+    def records(self) -> int:
+        """Records counted so far."""
+        return self._used + sum(self._rejected.values()) + sum(self._ignored.values())
+
+    @property
+    def clicks(self) -> int:
+        """Clicks added so far."""
+        return sum(table.num_rows for table in self._clicks)
+
     def batch(self) -> LogBatch:
         """The batch of all that was added."""
         tables: dict[str, pa.Table] = {}
@@ -125,7 +135,7 @@ class Tally:
         rejected: Mapping[str, int] = dict(self._rejected)
         return LogBatch(
             tables=tables,
-            records=self._used + sum(rejected.values()) + sum(ignored.values()),
+            records=self.records,
             used=self._used,
             rejected=rejected,
             ignored=ignored,

@@ -12,7 +12,8 @@ from typing import Any, BinaryIO, NamedTuple
 import zstandard
 
 BLOCK_BYTES = 8 << 20
-"""Bytes of text that are worked on at once: fixed costs (some 5 ms) do not show, and a worker holds a block ten times over."""
+"""Bytes of text that are worked on at once: fixed costs (some 5 ms) do not show, and a worker holds a block ten times
+over."""
 
 MAX_LINE_BYTES = 1 << 20
 """Bytes a line may have. Servers cut requests at 8-64 KiB; what is longer is no log."""
@@ -42,8 +43,8 @@ class Block(NamedTuple):
     unterminated: bool
 
 
-class _Damage(Exception):  # noqa: N818 - no error of the program: the end of what can be read
-    """The compressed stream breaks off or holds what its format does not allow."""
+class DamagedStreamError(Exception):
+    """A compressed stream breaks off or holds what its format does not allow; what came before was handed on."""
 
 
 def is_compressed(head: bytes) -> bool:
@@ -59,18 +60,19 @@ def blocks(stream: BinaryIO, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Bloc
         block_bytes: size of a block before its last line.
 
     Yields:
-        Blocks of at least one line or damaged piece. A stream that breaks off gives what was read before, the lines cut in
-        the middle as a damaged piece "record-truncated"; lines over `MAX_LINE_BYTES` give "record-too-long" with their head.
+        Blocks of at least one line or damaged piece. A stream that breaks off gives what was read before, the lines
+        cut in the middle as a damaged piece "record-truncated"; lines over `MAX_LINE_BYTES` give "record-too-long"
+        with their head.
     """
     parts: list[bytes] = []
     size = 0
     skipping = False  # inside a line over the limit
     damaged: list[tuple[str, bytes]] = []
-    chunks = _decompressed(stream)
+    chunks = decompressed(stream)
     while True:
         try:
             chunk = next(chunks, None)
-        except _Damage as damage:
+        except DamagedStreamError as damage:
             rest = b"".join(parts)
             cut = rest.rfind(b"\n") + 1
             tail = rest[cut:] or str(damage).encode()
@@ -102,7 +104,12 @@ def blocks(stream: BinaryIO, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Bloc
         yield Block(data, tuple(damaged), unterminated=bool(data) and not data.endswith(b"\n"))
 
 
-def _decompressed(stream: BinaryIO) -> Iterator[bytes]:
+def decompressed(stream: BinaryIO) -> Iterator[bytes]:
+    """The content of a stream in pieces, decompressed where its first bytes say that it is compressed.
+
+    Raises:
+        DamagedStreamError: the rest can't be had.
+    """
     head = b""
     while len(head) < _MAGIC_BYTES and (more := _read(stream, _READ_BYTES)):
         head += more
@@ -124,7 +131,7 @@ def _decompressed(stream: BinaryIO) -> Iterator[bytes]:
                 try:
                     text = decompressor.decompress(piece)
                 except (OSError, EOFError, ValueError, zlib.error, zstandard.ZstdError) as cause:
-                    raise _Damage(f"compressed data is damaged: {cause}") from cause
+                    raise DamagedStreamError(f"compressed data is damaged: {cause}") from cause
                 if text:
                     yield text
                 piece = b""
@@ -132,14 +139,14 @@ def _decompressed(stream: BinaryIO) -> Iterator[bytes]:
                     piece, decompressor = decompressor.unused_data, None
         head = _read(stream, _READ_BYTES)
     if decompressor is not None:
-        raise _Damage("compressed data ends before its end mark")
+        raise DamagedStreamError("compressed data ends before its end mark")
 
 
 def _read(stream: BinaryIO, size: int) -> bytes:
     try:
         return stream.read(size)
     except (OSError, EOFError) as cause:
-        raise _Damage(f"the stream can't be read further: {cause}") from cause
+        raise DamagedStreamError(f"the stream can't be read further: {cause}") from cause
 
 
 class _Section(io.RawIOBase):

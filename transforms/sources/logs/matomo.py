@@ -1,25 +1,28 @@
 """Visits exported from Matomo (`Live.getLastVisitsDetails` as JSON): an array of visits, or one visit a line.
 
-A visit is a record. Its words are the keyword that a search engine passed on, then, from each search on the site on, what was
-searched for there; each page, download and outgoing link after words is a click. Matomo has formed the sessions and left the robots out
-already. A visit without words is ignored ("no-query"), one whose clicks have no usable page at all is rejected.
+A visit is a record. Its words are the keyword that a search engine passed on, then, from each search on the site on,
+what was searched for there; each page, download and outgoing link after words is a click. Matomo has formed the
+sessions and left the robots out already. A visit without words is ignored ("no-query"), one whose clicks have no
+usable page at all is rejected.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from schemas.tables import CLICKS
+from transforms.sources.batch import MAX_BATCH_RECORDS
 from transforms.sources.logs.fates import RECORD_TRUNCATED, Tally
-from transforms.sources.logs.lines import blocks
+from transforms.sources.logs.lines import DamagedStreamError, decompressed
 from transforms.sources.logs.options import LogOptions
 from transforms.sources.logs.searches import query_text
 from transforms.sources.logs.texts import quotable
+from transforms.sources.logs.times import MICROSECONDS
 from transforms.sources.logs.users import hashed_ids, without_addresses
 from transforms.sources.logs.visits import LogBatch
 from transforms.sources.urls import canonical_url
@@ -33,8 +36,12 @@ MAX_SECONDS = 9_000_000_000
 """Seconds since 1970 that a time stamp may have, the year 2255."""
 
 _TOKEN = re.compile(rb'["{}\[\]]|\\.', re.DOTALL)
+_IDENTITY = re.compile(r'("(?:visitorId|userId|visitIp|fingerprint)"\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[^,}\s]+)')
+_BETWEEN = b" \t\r\n,[]\xef\xbb\xbf"
 _CLICKED = frozenset({"action", "download", "outlink"})
-_MICROSECONDS = 1_000_000
+_VISITOR = ("userId", "visitorId", "visitIp")
+_COLUMNS = ("user_id", "session_id", "query", "clicked_at", "position", "url")
+_QUOTED_BYTES = 4_000
 
 
 def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:  # noqa: ARG001
@@ -46,17 +53,149 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
         options: the key of user ids.
     """
     splitter = _Splitter()
-    for block in blocks(stream):
-        tally = Tally(FORMAT)
-        for text in splitter.objects(block.data):
-            _read_visit(text, options.salt, tally)
-        for piece in splitter.garbage():
-            tally.reject("visit-invalid", _quote(piece))
-        for reason, piece in block.damaged:
-            tally.reject(reason, _quote(piece))
-        yield tally.batch()
     tally = Tally(FORMAT)
-    rest = splitter.rest()
-    if rest:
-        tally.reject(RECORD_TRUNCATED, _quote(rest))
-        yield tally.batch()
+    pieces = decompressed(stream)
+    while True:
+        try:
+            piece = next(pieces, None)
+        except DamagedStreamError as damage:
+            tally.reject(RECORD_TRUNCATED, _quote(splitter.rest() or str(damage).encode()))
+            break
+        if piece is None:
+            rest = splitter.rest()
+            if rest:
+                tally.reject(RECORD_TRUNCATED, _quote(rest))
+            break
+        for reason, text in splitter.split(piece):
+            if reason is None:
+                _read_visit(text, options.salt, tally)
+            else:
+                tally.reject(reason, _quote(text))
+        if tally.clicks >= MAX_BATCH_RECORDS or tally.records >= MAX_BATCH_RECORDS:
+            yield tally.batch()
+            tally = Tally(FORMAT)
+    yield tally.batch()
+
+
+class _Splitter:
+    """Cuts a stream of JSON objects, with or without an array around them, into its outermost objects."""
+
+    def __init__(self) -> None:
+        self._text = b""
+        self._scanned = 0
+        self._depth = 0
+        self._in_string = False
+
+    def split(self, piece: bytes) -> Iterator[tuple[str | None, bytes]]:
+        """Whole objects (None, text) and what is none: (reason, text)."""
+        text = self._text + piece
+        begin = 0  # of the object that is open, or of what lies between objects
+        for token in _TOKEN.finditer(text, self._scanned):
+            sign = token[0]
+            self._scanned = token.end()
+            if self._in_string:
+                self._in_string = sign != b'"'
+            elif sign == b'"':
+                self._in_string = self._depth > 0
+            elif sign == b"{":
+                if not self._depth:
+                    yield from _between(text[begin : token.start()])
+                    begin = token.start()
+                self._depth += 1
+            elif sign == b"}" and self._depth:
+                self._depth -= 1
+                if not self._depth:
+                    yield None, text[begin : token.end()]
+                    begin = token.end()
+        self._text = text[begin:]
+        self._scanned = max(0, self._scanned - begin)
+        if len(self._text) > MAX_VISIT_BYTES:
+            yield "record-too-long", self.rest()
+
+    def rest(self) -> bytes:
+        """What is left at the end, if it is more than the end of an array."""
+        rest, self._text, self._scanned, self._depth, self._in_string = self._text, b"", 0, 0, False
+        return rest.strip(_BETWEEN)
+
+
+def _between(text: bytes) -> Iterator[tuple[str, bytes]]:
+    if text.strip(_BETWEEN):
+        yield "visit-invalid", text
+
+
+def _read_visit(text: bytes, salt: bytes, tally: Tally) -> None:
+    try:
+        visit = json.loads(text.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        visit = None
+    actions = visit.get("actionDetails") if isinstance(visit, dict) else None
+    if not isinstance(actions, list):
+        tally.reject("visit-invalid", _quote(text))
+        return
+    visitor = next((visit[name] for name in _VISITOR if isinstance(visit.get(name), str) and visit[name]), None)
+    if visitor is None:
+        tally.reject("user-missing", _quote(text))
+        return
+    user = hashed_ids([f"{FORMAT}\0{visitor}".encode("utf-8", "replace")], salt)[0]
+    rows, reasons = _clicks(visit, [action for action in actions if isinstance(action, dict)], user)
+    if rows:
+        tally.use(1)
+        tally.add_clicks(_table(rows))
+    elif reasons:
+        tally.reject(reasons[0], _quote(text))
+    else:
+        tally.ignore("no-query", 1)
+
+
+def _clicks(
+    visit: Mapping[str, Any], actions: Sequence[Mapping[str, Any]], user: str
+) -> tuple[list[tuple[Any, ...]], list[str]]:
+    """Rows of `_COLUMNS`, and why actions after words are none."""
+    words = _words(visit.get("referrerKeyword")) if visit.get("referrerType") == "search" else None
+    position = visit.get("referrerKeywordPosition") if words else None
+    session = f"{user}-{visit.get('idVisit', '')}"
+    rows: list[tuple[Any, ...]] = []
+    reasons: list[str] = []
+    for action in actions:
+        if action.get("type") == "search":
+            words, position = _words(action.get("siteSearchKeyword")), None
+        elif words is not None and action.get("type") in _CLICKED:
+            url, reason = canonical_url(str(action.get("url") or ""))
+            moment = _moment(action.get("timestamp", visit.get("serverTimestamp")))
+            if url is not None and moment is not None:
+                rows.append((user, session, words, moment, _rank(position), url))
+                position = None
+            else:
+                reasons.append(reason or "time-invalid")
+    return rows, reasons
+
+
+def _words(value: Any) -> str | None:
+    return query_text(value.encode("utf-8", "replace"), "") if isinstance(value, str) else None
+
+
+def _moment(value: Any) -> int | None:
+    """Microseconds since 1970 of a time stamp in seconds, a number or its digits."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(MAX_SECONDS)):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MAX_SECONDS:
+        return None
+    return round(value * MICROSECONDS)
+
+
+def _rank(value: Any) -> int | None:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 31 else None
+
+
+def _table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    columns = zip(*rows, strict=True)
+    fields = [CLICKS.schema.field(name) for name in _COLUMNS]
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)], _COLUMNS)
+
+
+def _quote(text: bytes) -> str:
+    """A visit for a reject row: without addresses, and without what names the visitor."""
+    head = without_addresses(quotable(text[:_QUOTED_BYTES]))
+    return _IDENTITY.sub(r"\1<user>", head)

@@ -2,8 +2,9 @@ r"""The Common Log Format of the NCSA server and what Apache and nginx made of i
 
     [host[:port]] client ident account [time] "request" status bytes ["referrer" "user agent" [more ...]]
 
-One reader for the formats `common`, `combined` and `vhost-combined`, since files mix layouts: each line is read by what it has. Well-formed lines
-are split by array arithmetic; the few with escapes, quotes in the wrong place or spaces in a name go through one regular expression.
+One reader for the formats `common`, `combined` and `vhost-combined`, since files mix layouts: each line is read by
+what it has. Well-formed lines are split by array arithmetic; the few with escapes, quotes in the wrong place or
+spaces in a name go through one regular expression.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class NcsaReader:
     """Reads lines of this family.
 
     Attributes:
-        with_host: whether the layout of the log puts the host's name first; lines in other layouts are read all the same.
+        with_host: whether the layout of the log puts the host's name first; lines in other layouts are read all the
+            same.
     """
 
     with_host: bool
@@ -78,9 +80,7 @@ class NcsaReader:
             tally.reject_line(quote_line(line))
 
 
-def _well_formed(
-    separated: Separated, left: npt.NDArray[np.bool_], offset: int, size: int
-) -> npt.NDArray[np.int64]:
+def _well_formed(separated: Separated, left: npt.NDArray[np.bool_], offset: int, size: int) -> npt.NDArray[np.int64]:
     """Which of the lines that are left have exactly this layout, so that no field can be another."""
     quotes = 6 if size == _COMBINED_FIELDS else 2
     count = separated.counts
@@ -90,7 +90,7 @@ def _well_formed(
         return chosen
     fields = separated.fields(chosen, offset + size)
     fits = fields.is_wrapped(offset + 5, QUOTE, QUOTE)
-    content = fields.lines.bytes
+    content = fields.lines.content
     fits &= content[fields.starts(offset + 3)] == _OPENING
     fits &= content[fields.ends(offset + 4) - 1] == _CLOSING
     if size == _COMBINED_FIELDS:

@@ -1,7 +1,8 @@
 """Access logs of nginx (or of anything else) with one JSON object a line.
 
-Everybody names the fields as they like, so each is looked for under the usual names, nginx's own variables first. Only the address
-of the client, the time and what was asked for have to be there; a method that is not recorded is taken as GET.
+Everybody names the fields as they like, so each is looked for under the usual names, nginx's own variables first.
+Only the address of the client, the time and what was asked for have to be there; a method that is not recorded is
+taken as GET.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ORCAS, clicks for TREC's deep learning track (Craswell et al., CIKM 2020): query id, query, document id, url; no header.
+"""ORCAS, clicks for TREC's deep learning track (Craswell et al., CIKM 2020): qid, query, did, url; no header.
 
 The set names no users and no times. So that its rows count rather than being lost: each row is a user of its own, named
 after its query and document, and happened at the beginning of 1970 (UTC). Users without a group form one group, so the

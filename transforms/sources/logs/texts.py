@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 MEMO_ENTRIES = 1 << 17
 """Distinct values whose result a reader keeps: some tens of MiB, and logs name their common pages again and again."""
 
+
 class Memo:
     """Rows that a function makes of byte strings, kept until there are `MEMO_ENTRIES`, then forgotten all at once.
 

@@ -74,8 +74,8 @@ def spaced_times(values: pa.BinaryArray) -> pa.TimestampArray:
 def written_times(values: pa.BinaryArray) -> pa.TimestampArray:
     """Times in any of the usual notations, each value on its own.
 
-    ISO 8601 (with a zone, a fraction of a second, `T` or a space; without a zone it is UTC), the Common Log Format's, 14
-    digits, seconds since 1970 with or without a fraction, or (13 digits) milliseconds.
+    ISO 8601 (with a zone, a fraction of a second, `T` or a space; without a zone it is UTC), the Common Log Format's,
+    14 digits, seconds since 1970 with or without a fraction, or (13 digits) milliseconds.
     """
     encoded = values.dictionary_encode()
     known = encoded.dictionary

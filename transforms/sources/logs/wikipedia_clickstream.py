@@ -1,10 +1,10 @@
 """The Wikipedia clickstream: prev, curr, type, n: how often readers went from one page to another within a month.
 
-Only sums were published, so clicks are made that say the same, boundedly: a row with previous article stands for
-k readers who each open `prev` and a second later `curr`, a row from a search engine (`other-search`) for k readers who open `curr`; k is the
-number of digits of n, so that what is ten times as frequent counts one more and a row gives at most 2 * `MAX_DIGITS` clicks.
-The words are the title of `curr`, the page that was looked for. Rows from anywhere else name neither words nor a page
-and are ignored ("no-source-page").
+Only sums were published, so clicks are made that say the same, boundedly. A row with a previous article stands for k
+readers who each open `prev` and a second later `curr`; a row from a search engine (`other-search`) for k readers who
+open `curr`. k is the number of digits of n, so what is ten times as frequent counts one more, and a row gives at most
+2 * `MAX_DIGITS` clicks. The words are the title of `curr`, the page that was looked for. Rows from anywhere else name
+neither words nor a page and are ignored ("no-source-page").
 
 The wiki and the month come from the file's name, as in `clickstream-dewiki-2024-01.tsv.gz`; `--log-site` names another
 site, and without either it is the English Wikipedia and January 1970. `NaN` and `null` are titles like any other.
@@ -29,7 +29,7 @@ from transforms.sources.logs.options import LogOptions
 from transforms.sources.logs.records import read_blocks
 from transforms.sources.logs.spans import TAB, Fields, Lines
 from transforms.sources.logs.texts import Memo, decode, quotable
-from transforms.sources.logs.times import date_in_name, spaced_times
+from transforms.sources.logs.times import MICROSECONDS, date_in_name, spaced_times
 from transforms.sources.logs.users import subject_ids
 from transforms.sources.logs.visits import LogBatch
 from transforms.sources.urls import canonical_url
@@ -93,25 +93,21 @@ class _Reader:
         start = self._pages.rows(previous)
         fates.reject_each(pc.if_else(pa.array(searched), None, column_array(start["reason"])))
         rows = np.flatnonzero(fates.alive)
-        if len(rows):
-            digits = pc.binary_length(pc.ascii_ltrim(decode(count), "0")).to_numpy(zero_copy_only=False)
-            row, copy = ragged(np.zeros(len(rows), dtype=np.int64), digits[rows].astype(np.int64))
-            chosen, copies = pa.array(rows[row]), pa.array(copy).cast(pa.string())
-            names = [decode(previous).take(chosen), decode(current).take(chosen), copies]
-            users = subject_ids(FORMAT, pc.binary_join_element_wise(*names, ">"), self._salt)
-            walked = pa.array(~searched).take(chosen)
-            for page, second, mask in ((start, 0, walked), (to, 1, pa.repeat(True, len(chosen)))):
-                tally.add_clicks(
-                    pa.table(
-                        {
-                            "user_id": users.filter(mask),
-                            "query": column_array(to["words"]).take(chosen).filter(mask),
-                            "clicked_at": pa.repeat(pa.scalar(self._begin + second * 1_000_000, TIMESTAMP), len(chosen)).filter(mask),
-                            "url": column_array(page["url"]).take(chosen).filter(mask),
-                        }
-                    )
-                )
+        digits = pc.binary_length(pc.ascii_ltrim(decode(count), "0")).to_numpy(zero_copy_only=False)
+        row, copy = ragged(np.zeros(len(rows), dtype=np.int64), digits[rows].astype(np.int64))
+        chosen = pa.array(rows[row])
+        names = [decode(previous).take(chosen), decode(current).take(chosen), pa.array(copy).cast(pa.string())]
+        readers = subject_ids(FORMAT, pc.binary_join_element_wise(*names, ">"), self._salt)
+        words = column_array(to["words"]).take(chosen)
+        walked = pa.array(~searched[rows][row])
+        first = self._clicks(readers, words, column_array(start["url"]).take(chosen), 0)
+        tally.add_clicks(first.filter(walked))
+        tally.add_clicks(self._clicks(readers, words, column_array(to["url"]).take(chosen), 1))
         tally.settle(fates, lambda record: quotable(fields.lines.text(record)))
+
+    def _clicks(self, readers: pa.StringArray, words: pa.StringArray, urls: pa.StringArray, second: int) -> pa.Table:
+        at = pa.repeat(pa.scalar(self._begin + second * MICROSECONDS, TIMESTAMP), len(urls))
+        return pa.table({"user_id": readers, "query": words, "clicked_at": at, "url": urls})
 
 
 def _pages(titles: pa.BinaryArray, site: str) -> pa.Table:
