@@ -1,4 +1,4 @@
-"""`semrank rank` as its user meets it: P13's example, messages for bad input, and equal bytes whatever the partitions."""
+"""`semrank rank` as its user meets it: P13's example, messages for bad input, equal bytes whatever the partitions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def link(source: int, target: int, **more: Any) -> dict[str, Any]:
 
 def click(user: str, words: list[str], target: int, minute: int, **more: Any) -> dict[str, Any]:
     when = START + datetime.timedelta(minutes=minute)
-    return {"user_id": user, "query": " ".join(words), "keywords": words, "clicked_at": when, "url": url(target), **more}
+    given = {"user_id": user, "query": " ".join(words), "keywords": words, "clicked_at": when}
+    return {**given, "url": url(target), **more}
 
 
 P13_PAGES = [{"url": url(number), "keywords": words} for number, words in P13_KEYWORDS.items()]
@@ -188,7 +189,7 @@ def _no_urls(snapshot: Path, _: Path, folder: Path) -> list[str]:
     return ["--snapshot", str(snapshot), "--seeds", str(folder / "words.txt")]
 
 
-def _unfinished(snapshot: Path, seeds: Path, folder: Path) -> list[str]:
+def _unfinished(_: Path, seeds: Path, folder: Path) -> list[str]:
     (folder / "unfinished").mkdir()
     return ["--snapshot", str(folder / "unfinished"), "--seeds", str(seeds)]
 
