@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from schemas.errors import InputError
 from transforms.columnar import files
@@ -79,6 +81,26 @@ def table_files(folder: str, name: str) -> list[str]:
 def table_bytes(folder: str, name: str) -> int:
     """Size of a table's files in bytes."""
     return sum(int(file.size_in_bytes) for file in files.match(files.join(folder, name, "*.parquet")))
+
+
+def row_count(folder: str, name: str) -> int:
+    """Number of rows of a table."""
+    total = 0
+    for path in table_files(folder, name):
+        with files.open_binary(path) as stream:
+            total += pq.ParquetFile(stream).metadata.num_rows
+    return total
+
+
+def rejects_by_reason(folder: str) -> dict[str, int]:
+    """Number of rejects by reason, by reason's name."""
+    counts: dict[str, int] = {}
+    for path in table_files(folder, "rejects"):
+        with files.open_binary(path) as stream:
+            reasons = pq.read_table(stream, columns=["reason"])["reason"]
+        for item in pc.value_counts(reasons).to_pylist():
+            counts[item["values"]] = counts.get(item["values"], 0) + item["counts"]
+    return dict(sorted(counts.items()))
 
 
 def fingerprint(manifest: dict[str, Any], path: str) -> dict[str, str]:

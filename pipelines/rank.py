@@ -154,8 +154,8 @@ def run_round(
     if config.write_lattices:
         schemas["current_concepts"] = CONCEPTS.schema
     folders.complete_parts(output, schemas)
-    rows = {name: _row_count(output, name) for name in schemas}
-    rejected = _rejects_by_reason(output)
+    rows = {name: folders.row_count(output, name) for name in schemas}
+    rejected = folders.rejects_by_reason(output)
     manifest = {
         "kind": "round",
         "parameters": config.as_dict(),
@@ -287,24 +287,6 @@ def _reject_rows(rejects: pa.Table | None, unknown: pa.Table | None, queue: pa.T
         count = len(urls)
         rows.append(pa.table([[STAGE] * count, [NOT_IN_SNAPSHOT] * count, urls], schema=REJECTS.schema))
     return pa.concat_tables(rows).sort_by([(name, "ascending") for name in REJECTS.schema.names])
-
-
-def _row_count(folder: str, name: str) -> int:
-    total = 0
-    for path in folders.table_files(folder, name):
-        with files.open_binary(path) as stream:
-            total += pq.ParquetFile(stream).metadata.num_rows
-    return total
-
-
-def _rejects_by_reason(folder: str) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for path in folders.table_files(folder, "rejects"):
-        with files.open_binary(path) as stream:
-            reasons = pq.read_table(stream, columns=["reason"])["reason"]
-        for item in pc.value_counts(reasons).to_pylist():
-            counts[item["values"]] = counts.get(item["values"], 0) + item["counts"]
-    return dict(sorted(counts.items()))
 
 
 def _summary(output: str, rows: dict[str, int], rejected: dict[str, int], metrics: RunMetrics) -> str:

@@ -336,7 +336,8 @@ class _Load:
 def _widths(sizes: Int64s) -> Int64s:
     """Words of a column of so many bits: a power of two, so that databases of like size can be stacked."""
     words = np.maximum(1, (sizes + 63) >> 6)
-    return np.left_shift(1, np.ceil(np.log2(words)).astype(np.int64))
+    # The exponent of a whole number is its length in bits.
+    return np.left_shift(1, np.frexp(words - 1)[1].astype(np.int64))
 
 
 def _sizes(sets: Words) -> Int64s:

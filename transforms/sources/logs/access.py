@@ -367,7 +367,8 @@ def _judge_request(method: pa.BinaryArray | None, target: pa.BinaryArray, fates:
     known = encoded.dictionary
 
     def each(answer: pa.BooleanArray) -> Bools:
-        return truths(answer)[encoded.indices.to_numpy()]
+        answers: Bools = truths(answer)[encoded.indices.to_numpy()]
+        return answers
 
     nothing = each(pc.is_in(known, _NONE))
     if nothing.any():

@@ -54,10 +54,11 @@ def slices(data: bytes | pa.Buffer, starts: Int32s, ends: Int32s) -> pa.BinaryAr
 
 def window(data: Bytes, starts: Int32s, width: int) -> Bytes:
     """`width` bytes from each start (from 0 where it is negative), uint8[n, width]; behind the end stand zeros."""
-    if len(starts) and int(starts.max()) + width > len(data):
-        data = np.concatenate([data, np.zeros(int(starts.max()) + width - len(data), dtype=np.uint8)])
     if not len(starts):
         return np.zeros((0, width), dtype=np.uint8)
+    missing = max(0, int(starts.max())) + width - len(data)
+    if missing > 0:
+        data = np.concatenate([data, np.zeros(missing, dtype=np.uint8)])
     # Rows of a view that overlaps itself are copied whole, which an array of all positions would do byte by byte.
     return sliding_window_view(data, width)[np.maximum(starts, 0)]
 
@@ -202,11 +203,10 @@ class Fields:
         content = self.lines.content
         starts, ends = self.starts(field), self.ends(field)
         limit = max(0, len(content) - 1)
-        return (
-            (ends - starts >= 2)
-            & (content[np.clip(starts, 0, limit)] == opening)
-            & (content[np.clip(ends - 1, 0, limit)] == closing)
-        )
+        opens = content[np.clip(starts, 0, limit)] == opening
+        closes = content[np.clip(ends - 1, 0, limit)] == closing
+        wrapped: Bools = (ends - starts >= 2) & opens & closes
+        return wrapped
 
 
 def separate(lines: Lines, separator: int, *, quoted: bool) -> Separated:

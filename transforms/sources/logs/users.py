@@ -80,11 +80,12 @@ def subject_ids(format_name: str, subjects: pa.StringArray, salt: bytes) -> pa.S
     """Ids of users whom a published data set has numbered itself.
 
     Without a key the set's own number stands, after the format's name so that two sets share no user; with a key it is
-    hashed like any other user.
+    hashed like any other user. An empty number is no user: null.
     """
+    subjects = pc.if_else(pc.equal(subjects, ""), None, subjects)
     if not salt:
         return pc.binary_join_element_wise(format_name, subjects, "-")
-    encoded = subjects.dictionary_encode()
+    encoded = subjects.dictionary_encode()  # nulls stay nulls among the indices
     known = [f"{format_name}-{subject}".encode() for subject in encoded.dictionary.to_pylist()]
     return pa.array(hashed_ids(known, salt), pa.string()).take(encoded.indices)
 

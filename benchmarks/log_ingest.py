@@ -1,0 +1,151 @@
+"""Reading an access log: lines to page views of people, against a bare read of the same file into columns.
+
+The log is generated: visitors with browsers of their own walk from page to page, some arrive from search engines,
+pages bring their images and styles along, a fifth of the requests are robots', and one line in two hundred is dirt.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from transforms.sources.logs import combined
+from transforms.sources.logs.options import LogOptions
+
+LINES = 1_000_000
+PAGES = 20_000
+AGENTS = 2_000
+REPEATS = 3
+AIM = 3.0
+
+SITE = "https://www.example.com"
+_COLUMNS = ("client", "ident", "account", "time", "zone", "request", "status", "bytes", "referrer", "agent")
+_ROBOTS = (
+    "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+    "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
+    "python-requests/2.31.0",
+)
+_DIRT = (
+    '{client} - - [{time}] "\\x16\\x03\\x01" 400 226 "-" "-"',
+    '{client} - - [{time}] "-" 408 - "-" "-"',
+    '{client} - jane doe [{time}] "GET /with space/a b.html HTTP/1.1" 200 5 "-" "Mozilla/5.0 (\\"odd\\")"',
+    "no log line at all",
+)
+
+
+def write_log(path: Path, lines: int, seed: int = 7) -> None:
+    """Write a log in the combined format."""
+    draw = random.Random(seed)
+    words = [
+        f"{head}{tail}" for head in ("red", "blue", "old", "new", "fast") for tail in ("boat", "lamp", "tree", "road")
+    ]
+    pages = [f"/{draw.choice(words)}/{draw.choice(words)}-{page}.html" for page in range(PAGES)]
+    weights = list(accumulate(1 / (rank + 1) for rank in range(PAGES)))
+    agents = [
+        f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) "
+        f"Chrome/{draw.randint(70, 140)}.0.{draw.randint(1000, 7000)}.{draw.randint(1, 200)} Safari/537.36"
+        for _ in range(AGENTS)
+    ]
+    visitors: list[tuple[str, str, str]] = []
+    now = 1_700_000_000.0
+    with path.open("w", encoding="utf-8") as out:
+        for _ in range(lines):
+            now += draw.random() * 0.2
+            stamp = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(now))
+            kind = draw.random()
+            client = f"{draw.randint(1, 223)}.{draw.randint(0, 255)}.{draw.randint(0, 255)}.{draw.randint(1, 254)}"
+            page = draw.choices(pages, cum_weights=weights)[0]
+            size = draw.randint(200, 90_000)
+            if kind < 0.005:
+                out.write(draw.choice(_DIRT).format(client=client, time=stamp) + "\n")
+            elif kind < 0.2:
+                out.write(f'{client} - - [{stamp}] "GET {page} HTTP/1.1" 200 {size} "-" "{draw.choice(_ROBOTS)}"\n')
+            elif kind < 0.25 or len(visitors) < 200:
+                agent = draw.choice(agents)
+                query = f"{draw.choice(words)}+{draw.choice(words)}"
+                referrer = f"https://www.google.com/search?q={query}" if draw.random() < 0.6 else "-"
+                visitors.append((client, agent, page))
+                out.write(f'{client} - - [{stamp}] "GET {page} HTTP/1.1" 200 {size} "{referrer}" "{agent}"\n')
+            else:
+                visitor = len(visitors) - 1 - draw.randrange(min(len(visitors), 2_000))
+                client, agent, before = visitors[visitor]
+                asset = draw.random() < 0.5
+                target = f"/static/{draw.randint(1, 300)}.png" if asset else page
+                if not asset:
+                    visitors[visitor] = (client, agent, page)
+                out.write(f'{client} - - [{stamp}] "GET {target} HTTP/1.1" 200 {size} "{SITE}{before}" "{agent}"\n')
+
+
+def _best(action: Callable[[], Any]) -> float:
+    seconds = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        action()
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds)
+
+
+def _ours(path: Path) -> int:
+    options = LogOptions(user_salt="benchmark-key", site=SITE, site_search=("q",))
+    with path.open("rb") as stream:
+        return sum(batch.records for batch in combined.read(stream, source=str(path), options=options))
+
+
+def _arrow(path: Path, *, threads: bool) -> int:
+    table = pa_csv.read_csv(
+        path,
+        read_options=pa_csv.ReadOptions(column_names=list(_COLUMNS), use_threads=threads, block_size=4 << 20),
+        parse_options=pa_csv.ParseOptions(delimiter=" ", invalid_row_handler=lambda _: "skip"),
+        convert_options=pa_csv.ConvertOptions(column_types=dict.fromkeys(_COLUMNS, pa.binary())),
+    )
+    return int(table.num_rows)
+
+
+def _duckdb(path: Path) -> int:
+    columns = "{" + ", ".join(f"'{name}': 'VARCHAR'" for name in _COLUMNS) + "}"
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"CREATE TABLE log AS FROM read_csv('{path}', delim=' ', quote='\"', header=false, columns={columns}, "
+            "auto_detect=false, ignore_errors=true, strict_mode=false, null_padding=true, parallel=false)"
+        )
+        row = connection.execute("SELECT count(*) FROM log").fetchone()
+    return int(row[0]) if row else 0
+
+
+def run() -> list[dict[str, Any]]:
+    """Results of the benchmark: one object for each peer."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "access.log"
+        write_log(path, LINES)
+        ours = _best(lambda: _ours(path))
+        peers = {
+            "pyarrow.csv": min(_best(lambda: _arrow(path, threads=False)), _best(lambda: _arrow(path, threads=True))),
+            "DuckDB read_csv": _best(lambda: _duckdb(path)),
+        }
+    return [
+        {
+            "name": "log_ingest",
+            "peer": peer,
+            "ours_s": ours,
+            "peer_s": seconds,
+            "ratio": ours / seconds,
+            "aim": AIM,
+            "met": ours / seconds <= AIM,
+            "note": f"{LINES:,} lines of the combined format in one process; the peer only splits them into columns",
+        }
+        for peer, seconds in peers.items()
+    ]
+
+
+if __name__ == "__main__":
+    for result in run():
+        print(result)

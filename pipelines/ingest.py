@@ -1,0 +1,296 @@
+"""Reads crawls and click logs into a snapshot: pages/, links/, clicks/, aliases/, history/, rejects/, manifest.json.
+
+Of several records of a page the newest counts; links and clicks to an address that moved count for the new one. Nothing
+is lost without a reason: the manifest tells for every input file how many records were read, used, rejected and left
+aside, and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import apache_beam as beam
+import pyarrow.parquet as pq
+
+from pipelines import folders
+from pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
+from schemas.errors import InputError
+from schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS
+from transforms.columnar import files
+from transforms.columnar.arrays import partition_count
+from transforms.columnar.steps import NAMESPACE
+from transforms.sources import formats
+from transforms.sources.batch import SourceBatch
+from transforms.sources.logs.formats import FORMATS as LOG_FORMATS
+from transforms.sources.logs.formats import log_argument
+from transforms.sources.logs.lines import is_compressed, line_range
+from transforms.sources.logs.options import LogOptions, parse_columns
+from transforms.sources.pages import CrawlLimits
+from transforms.sources.steps import BALANCE_FOLDER, SourceRange, WriteSnapshot
+
+EXAMPLES = """\
+examples:
+  semrank ingest --warc 'crawl/*.warc.gz' --clicks clicks.parquet --output snapshot
+  semrank ingest --pages pages.parquet --links links.jsonl --log combined='logs/*.gz' \\
+      --log-site https://www.example.com --user-salt "$SECRET" --output snapshot
+"""
+
+TABLES = (PAGES, LINKS, CLICKS, ALIASES, HISTORY, REJECTS)
+PARTS = (*(table.name for table in TABLES), BALANCE_FOLDER)
+
+RANGE_BYTES = 64 << 20
+"""Bytes of an input that one task reads: some seconds of parsing, so that workers stay evenly busy."""
+
+_EXPANSION = 4
+"""How many times larger the rows are than their compressed sources, about."""
+
+log = logging.getLogger(NAMESPACE)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's options."""
+    for name, source_format in formats.FORMATS.items():
+        parser.add_argument(f"--{name}", action="append", default=[], metavar="GLOB", help=source_format.help)
+    parser.add_argument(
+        "--log",
+        action="append",
+        default=[],
+        metavar="FORMAT=GLOB",
+        help=f"a click or access log; formats: {', '.join(LOG_FORMATS)}",
+    )
+    parser.add_argument("--output", required=True, metavar="SNAPSHOT", help="folder of the snapshot, new or empty")
+    parser.add_argument("--overwrite", action="store_true", help="replace a finished snapshot that is in the folder")
+    parser.add_argument(
+        "--path-list",
+        action="store_true",
+        help="the files that the globs name list paths, one a line; they are read instead",
+    )
+    parser.add_argument("--base-url", metavar="URL", help="what stands before each path of a list")
+    parser.add_argument("--user-salt", metavar="TEXT", help="secret that users' addresses are hashed with")
+    parser.add_argument("--log-site", metavar="URL", help="scheme and host of logs that record only paths")
+    parser.add_argument(
+        "--site-search", action="append", default=[], metavar="NAME", help="query parameter of the site's own search"
+    )
+    parser.add_argument("--log-columns", metavar="TEXT", help="columns of --log table: user=..,query=..,time=..,url=..")
+    parser.add_argument("--spam-domain", action="append", default=[], metavar="HOST", help="a domain of referrer spam")
+    limits = CrawlLimits()
+    parser.add_argument(
+        "--max-record-bytes",
+        type=int,
+        default=limits.max_record_bytes,
+        metavar="N",
+        help=f"largest record that is read (default {limits.max_record_bytes})",
+    )
+    parser.add_argument(
+        "--max-links",
+        type=int,
+        default=limits.max_links,
+        metavar="N",
+        help=f"links taken from one page (default {limits.max_links})",
+    )
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """How ranges are read; handed to workers."""
+
+    limits: CrawlLimits
+    logs: LogOptions
+
+    def __call__(self, source: SourceRange) -> Iterator[SourceBatch]:
+        with formats.open_source(source.path) as stream:
+            log_format = LOG_FORMATS.get(source.format)
+            stop = None if source.stop < 0 else source.stop
+            if log_format is None:
+                yield from formats.FORMATS[source.format].read(
+                    stream, source=source.path, start=source.start, end=stop, limits=self.limits
+                )
+            elif stop is None:
+                yield from log_format.read(stream, source=source.path, options=self.logs)
+            else:
+                lines = line_range(stream, source.start, stop, record_start=log_format.record_start)
+                yield from log_format.read(lines, source=source.path, options=self.logs)
+
+
+def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
+    """Runs the command; gives the exit status."""
+    options = beam_options(beam_arguments)
+    reading = _reading(arguments)
+    sources = _sources(arguments, reading.logs)
+    if not sources:
+        names = ", ".join(f"--{name}" for name in (*formats.FORMATS, "log"))
+        raise InputError(f"nothing to read: expected at least one of {names}")
+    ranges = [part for path, name in sources for part in _ranges(path, name, reading.logs)]
+    folders.claim_folder("--output", arguments.output, parts=PARTS, overwrite=arguments.overwrite)
+    print(ingest(ranges, reading, arguments.output, options))
+    return 0
+
+
+def ingest(
+    ranges: Sequence[SourceRange], reading: Any, output: str, options: Any, extra: dict[str, Any] | None = None
+) -> str:
+    """Reads ranges of sources and writes a snapshot into a claimed folder.
+
+    Args:
+        ranges: what to read.
+        reading: reads a range.
+        output: the snapshot's folder.
+        options: Beam's options.
+        extra: further entries of the manifest.
+
+    Returns:
+        A summary for people.
+    """
+    begin = time.time()
+    size = sum(max(0, _size(source)) for source in ranges)
+    log.info(
+        "reading %d files in %d parts, %s bytes", len({source.path for source in ranges}), len(ranges), f"{size:,}"
+    )
+    partitions = partition_count(size * _EXPANSION)
+    metrics = run_pipeline(
+        options, partial(_build, ranges=ranges, reading=reading, output=output, partitions=partitions)
+    )
+    folders.complete_parts(output, {table.name: table.schema for table in TABLES})
+    balance = _balance(output)
+    files.delete(files.join(output, BALANCE_FOLDER))
+    rows = {table.name: folders.row_count(output, table.name) for table in TABLES}
+    sources = _source_rows(ranges, balance)
+    manifest = {
+        "kind": "snapshot",
+        "sources": sources,
+        "sessions": _entry(balance, "", "sessions"),
+        "moved": {row["name"]: row["count"] for row in balance if row["kind"] == "moved"},
+        "rows": rows,
+        "rejected": folders.rejects_by_reason(output),
+        "stages": stage_rows(metrics),
+        "counters": metrics.counters,
+        "seconds": round(time.time() - begin, 3),
+        "versions": versions(),
+        **(extra or {}),
+    }
+    files.write_manifest(output, manifest)
+    return _summary(output, manifest, metrics)
+
+
+def _build(
+    pipeline: beam.Pipeline, *, ranges: Sequence[SourceRange], reading: Any, output: str, partitions: int
+) -> None:
+    pipeline | WriteSnapshot(ranges, reading, output, partitions=partitions)
+
+
+def _reading(arguments: argparse.Namespace) -> _Reading:
+    for name in ("max_record_bytes", "max_links"):
+        if getattr(arguments, name) < 1:
+            raise InputError(f"--{name.replace('_', '-')}: found {getattr(arguments, name)}, expected at least 1")
+    return _Reading(
+        CrawlLimits(arguments.max_record_bytes, arguments.max_links),
+        LogOptions(
+            user_salt=arguments.user_salt,
+            site=arguments.log_site,
+            site_search=tuple(arguments.site_search),
+            columns=parse_columns(arguments.log_columns) if arguments.log_columns else {},
+            spam_domains=tuple(arguments.spam_domain),
+        ),
+    )
+
+
+def _sources(arguments: argparse.Namespace, logs: LogOptions) -> list[tuple[str, str]]:
+    """(path, format) of every input file, in the order of the options, each checked to be readable."""
+    asked: list[tuple[str, str, str]] = []
+    for name in formats.FORMATS:
+        asked += [(f"--{name}", name, pattern) for pattern in getattr(arguments, name.replace("-", "_"))]
+    for text in arguments.log:
+        name, pattern = log_argument(text)
+        LOG_FORMATS[name].check(logs)
+        asked.append(("--log", name, pattern))
+    found: list[tuple[str, str]] = []
+    for option, name, pattern in asked:
+        paths = formats.expand(option, pattern)
+        if arguments.path_list:
+            paths = [path for listing in paths for path in formats.listed_paths(listing, arguments.base_url)]
+        for path in paths:
+            if name in formats.FORMATS:
+                formats.FORMATS[name].check(path)
+            found.append((path, name))
+    return list(dict.fromkeys(found))
+
+
+def _ranges(path: str, name: str, logs: LogOptions) -> list[SourceRange]:
+    size = formats.size_of(path)
+    if size is None or size <= RANGE_BYTES:
+        return [SourceRange(path, name, 0, -1)]
+    if name in LOG_FORMATS:
+        with formats.open_source(path) as stream:
+            splittable = LOG_FORMATS[name].splittable(logs) and not is_compressed(stream.read(16))
+    else:
+        splittable = formats.FORMATS[name].splittable(path)
+    if not splittable:
+        return [SourceRange(path, name, 0, -1)]
+    return [SourceRange(path, name, start, min(start + RANGE_BYTES, size)) for start in range(0, size, RANGE_BYTES)]
+
+
+def _size(source: SourceRange) -> int:
+    if source.stop >= 0:
+        return source.stop - source.start
+    return formats.size_of(source.path) or 0
+
+
+def _balance(output: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for path in folders.table_files(output, BALANCE_FOLDER):
+        with files.open_binary(path) as stream:
+            rows += pq.read_table(stream).to_pylist()
+    return rows
+
+
+def _entry(balance: Sequence[dict[str, Any]], path: str, name: str) -> dict[str, Any]:
+    own = [row for row in balance if row["path"] == path and row["format"] == name]
+    single = {row["kind"]: row["count"] for row in own if row["kind"] in ("records", "used")}
+    grouped: dict[str, dict[str, int]] = {kind: {} for kind in ("rejected", "ignored", "rows", "counters")}
+    for row in own:
+        if row["kind"] in grouped:
+            grouped[row["kind"]][row["name"]] = row["count"]
+    return {"records": single.get("records", 0), "used": single.get("used", 0), **grouped}
+
+
+def _source_rows(ranges: Sequence[SourceRange], balance: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    named = dict.fromkeys((source.path, source.format) for source in ranges)
+    entries = [{"path": path, "format": name, **_entry(balance, path, name)} for path, name in named]
+    for entry in entries:
+        accounted = entry["used"] + sum(entry["rejected"].values()) + sum(entry["ignored"].values())
+        if entry["records"] != accounted:
+            raise RuntimeError(f"{entry['path']}: {entry['records']} records read, but {accounted} accounted for")
+    return entries
+
+
+def _summary(output: str, manifest: dict[str, Any], metrics: RunMetrics) -> str:
+    lines = [f"{'records':>12} {'used':>12} {'rejected':>10} {'ignored':>10}  file"]
+    for entry in manifest["sources"]:
+        rejected, ignored = sum(entry["rejected"].values()), sum(entry["ignored"].values())
+        lines.append(
+            f"{entry['records']:>12,} {entry['used']:>12,} {rejected:>10,} {ignored:>10,}  {entry['path']} "
+            f"({entry['format']})"
+        )
+        for kind in ("rejected", "ignored"):
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(entry[kind].items()))
+            if reasons:
+                lines.append(f"{'':>49}{kind}: {reasons}")
+    rows = manifest["rows"]
+    lines.append("")
+    lines.append(
+        f"{output}: {rows['pages']:,} pages, {rows['links']:,} links, {rows['clicks']:,} clicks, "
+        f"{rows['aliases']:,} aliases, {rows['rejects']:,} rejects, in {metrics.seconds:.1f} s"
+    )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    from pipelines.cli import command_main
+
+    raise SystemExit(command_main("ingest"))

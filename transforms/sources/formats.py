@@ -1,0 +1,169 @@
+"""The crawl formats and tables by the name of their option, and the files that an option's globs name."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from schemas.errors import InputError
+from transforms.columnar import files
+from transforms.sources import tables, warc
+from transforms.sources.batch import SourceBatch
+from transforms.sources.download import download
+from transforms.sources.pages import CrawlLimits
+
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_HEAD_BYTES = 4096
+
+
+class Read(Protocol):
+    """Reads the records that begin in bytes [start, end) of a file; see the formats' modules."""
+
+    def __call__(
+        self, stream: BinaryIO, *, source: str, start: int, end: int | None, limits: CrawlLimits
+    ) -> Iterator[SourceBatch]:
+        """Batches of the records."""
+
+
+@dataclass(frozen=True)
+class SourceFormat:
+    """A format.
+
+    Attributes:
+        help: what its option reads.
+        read: its reader.
+        check: raises InputError where a file can't be of the format.
+        splittable: whether byte ranges of a file can be read on their own.
+    """
+
+    help: str
+    read: Read
+    check: Callable[[str], None]
+    splittable: Callable[[str], bool]
+
+
+def expand(option: str, pattern: str) -> list[str]:
+    """Files that a path, glob or URL names.
+
+    Raises:
+        InputError: there is none.
+    """
+    if _is_http(pattern):
+        return [pattern]
+    found = [str(file.path) for file in files.match(pattern)]
+    if not found and files.is_local(pattern) and Path(pattern).is_dir():
+        found = [str(file.path) for file in files.match(files.join(pattern, "*"))]
+    if not found:
+        raise InputError(f"{option} {pattern}: names no file, expected at least one")
+    return found
+
+
+def listed_paths(listing: str, base_url: str | None) -> list[str]:
+    """Paths that a list names, one a line, each behind the base.
+
+    Raises:
+        InputError: the list can't be read or is empty.
+    """
+    with open_source(listing) as stream:
+        content = stream.read()
+    if content.startswith(b"\x1f\x8b"):
+        import gzip
+
+        content = gzip.decompress(content)
+    paths = [line.strip() for line in content.decode("utf-8", "replace").splitlines() if line.strip()]
+    if not paths:
+        raise InputError(f"{listing}: lists no path, expected one a line")
+    return [path if base_url is None else f"{base_url.rstrip('/')}/{path.lstrip('/')}" for path in paths]
+
+
+@contextmanager
+def open_source(path: str) -> Iterator[BinaryIO]:
+    """A source opened for reading, seekable; one behind http(s) is fetched into a temporary file first.
+
+    Raises:
+        InputError: it can't be read.
+    """
+    if not _is_http(path):
+        with files.open_binary(path) as stream:
+            yield stream
+        return
+    with tempfile.TemporaryDirectory(prefix="semrank-") as folder, download(path, Path(folder)).open("rb") as stream:
+        yield stream
+
+
+def size_of(path: str) -> int | None:
+    """Bytes of a file; None where only fetching it would tell."""
+    if _is_http(path):
+        return None
+    found = files.match(path)
+    return int(found[0].size_in_bytes) if found else None
+
+
+def _is_http(path: str) -> bool:
+    return path.startswith(("http://", "https://"))
+
+
+def _check_readable(path: str) -> None:
+    if not _is_http(path):
+        with files.open_binary(path) as stream:
+            _head(stream, path)
+
+
+def _head(stream: BinaryIO, path: str) -> bytes:
+    try:
+        head = stream.read(_HEAD_BYTES)
+    except OSError as cause:
+        raise InputError(f"{path}: can't be read: {cause.strerror}") from cause
+    stream.seek(0)
+    return head
+
+
+def _check_table(path: str, *, table: str) -> None:
+    if _is_http(path):
+        return
+    with files.open_binary(path) as stream:
+        if tables.table_format(_head(stream, path), path) == tables.PARQUET:
+            tables.check_parquet(stream, table=table, source=path)
+
+
+def _read_table(
+    stream: BinaryIO, *, source: str, start: int, end: int | None, limits: CrawlLimits, table: str
+) -> Iterator[SourceBatch]:
+    """A whole table; tables are not split by bytes."""
+    del start, end, limits
+    if tables.table_format(_head(stream, source), source) == tables.PARQUET:
+        yield from tables.read_parquet(stream, table=table, source=source)
+    else:
+        yield from tables.read_json_lines(stream, table=table, source=source)
+
+
+def _archive_splits(path: str) -> bool:
+    with files.open_binary(path) as stream:
+        return not _head(stream, path).startswith(_ZSTD_MAGIC)
+
+
+def _never(_: str) -> bool:
+    return False
+
+
+def _table(name: str) -> SourceFormat:
+    return SourceFormat(
+        f"a {name} table, Parquet or JSON Lines",
+        partial(_read_table, table=name),
+        partial(_check_table, table=name),
+        _never,
+    )
+
+
+FORMATS: Mapping[str, SourceFormat] = {
+    "warc": SourceFormat("WARC or ARC files, plain, gzip or zstd", warc.read, _check_readable, _archive_splits),
+    "pages": _table("pages"),
+    "links": _table("links"),
+    "clicks": _table("clicks"),
+}
+"""All formats by the name of their option."""

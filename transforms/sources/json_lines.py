@@ -1,0 +1,76 @@
+"""Lines of text that hold one JSON object each, from streams that may be compressed, cut or damaged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+from transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
+from transforms.sources.batch import MAX_REJECT_CHARS
+from transforms.sources.logs.lines import DamagedStreamError, decompressed
+
+_MARK = b"\xef\xbb\xbf"
+
+
+class Line(NamedTuple):
+    """A line without its end, or the beginning of one that can't be used.
+
+    Attributes:
+        data: the bytes.
+        problem: record-too-large or frame-damaged; None if there is none.
+    """
+
+    data: bytes
+    problem: str | None
+
+
+def read_lines(stream: BinaryIO, max_line_bytes: int = DEFAULT_MAX_RECORD_BYTES) -> Iterator[Line]:
+    """The lines of a stream, except empty ones; gzip, bzip2 and Zstandard are told by the first bytes.
+
+    A compressed stream that breaks off gives the line that it breaks off in as frame-damaged.
+    """
+    rest: list[bytes] = []
+    size = 0
+    first = True
+    try:
+        for chunk in decompressed(stream):
+            pieces = chunk.split(b"\n")
+            for piece in pieces[:-1]:
+                line = b"".join([*rest, piece]) if rest else piece
+                size += len(piece)
+                if first:
+                    line, first = line.removeprefix(_MARK), False
+                if size > max_line_bytes:
+                    yield Line(line[:MAX_REJECT_CHARS], "record-too-large")
+                elif line.strip():
+                    yield Line(line, None)
+                rest, size = [], 0
+            tail = pieces[-1]
+            size += len(tail)
+            if tail and size - len(tail) <= max_line_bytes:  # of a line that is too large only the head is kept
+                rest.append(tail)
+    except DamagedStreamError as damage:
+        yield Line(b"".join(rest)[:MAX_REJECT_CHARS] or str(damage).encode(), "frame-damaged")
+        return
+    line = b"".join(rest)
+    if first:
+        line = line.removeprefix(_MARK)
+    if size > max_line_bytes:
+        yield Line(line[:MAX_REJECT_CHARS], "record-too-large")
+    elif line.strip():
+        yield Line(line, None)
+
+
+def parse_object(line: bytes) -> dict[str, Any] | str:
+    """The JSON object of a line, or the reason (json-invalid, not-an-object) why it holds none."""
+    try:
+        value = json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return "json-invalid"
+    return value if isinstance(value, dict) else "not-an-object"
+
+
+def quote(line: bytes) -> str:
+    """A line as reject rows show it."""
+    return line[: 4 * MAX_REJECT_CHARS].decode("utf-8", "replace").strip()[:MAX_REJECT_CHARS]

@@ -1,0 +1,149 @@
+"""From fetched resources to rows of pages, links and aliases, the same way for every crawl format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
+from transforms.sources.batch import BatchBuilder
+from transforms.sources.links import DEFAULT_MAX_LINKS, PageLinks
+from transforms.sources.urls import canonical_url
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+"""Status codes that send a client on to the Location header (RFC 9110, 15.4)."""
+
+GONE = frozenset({404, 410})
+"""Status codes that say there is no page: the row says so, without text, and outdates older rows of the page."""
+
+REDIRECT, META_REFRESH, CANONICAL = "redirect", "meta-refresh", "canonical"
+"""Kinds of aliases. Redirects and refreshes are followed; what a page names as its canonical URL is only recorded."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_DIGITS = re.compile(r"[0-9]{8,14}")
+_PARTIAL_DATE = re.compile(r"[0-9]{4}(?:-[0-9]{2})?")
+
+
+@dataclass(frozen=True)
+class CrawlLimits:
+    """Bounds on what is taken from a crawl.
+
+    Attributes:
+        max_record_bytes: bytes of one record, stored or decoded.
+        max_links: links of one page.
+    """
+
+    max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES
+    max_links: int = DEFAULT_MAX_LINKS
+
+
+def microseconds(text: str | None) -> int | None:
+    """A point in time as microseconds since 1970 in UTC; None where there is none that can be read.
+
+    Takes ISO 8601 as WARC dates have it (year and month alone, fractions and offsets included; without an offset it
+    is UTC) and the 8 to 14 digits of ARC dates.
+    """
+    if not text:
+        return None
+    text = text.strip()
+    if _DIGITS.fullmatch(text):
+        text = text.ljust(14, "0")
+        text = f"{text[:4]}-{text[4:6]}-{text[6:8]}T{text[8:10]}:{text[10:12]}:{text[12:]}Z"
+    elif _PARTIAL_DATE.fullmatch(text):
+        text = (text + "-01-01")[:10]
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """What is known of one fetch apart from its content.
+
+    Attributes:
+        url: canonical URL.
+        fetched_at: microseconds since 1970 in UTC, None if unknown.
+        status: HTTP status, None if unknown.
+        digest: digest of the content as the crawler gave it, None if unknown.
+        record: the record in one line, for reject rows.
+    """
+
+    url: str
+    fetched_at: int | None
+    status: int | None
+    digest: str | None
+    record: str
+
+
+def settle_status(builder: BatchBuilder, fetch: Fetch, location: str | None) -> bool:
+    """Settle the fate of a fetch that brought no page (redirect, gone, error); False if its content is to be read."""
+    status = fetch.status
+    if status is None or 200 <= status < 300:
+        return False
+    if status in REDIRECTS:
+        redirect(builder, fetch, location)
+    elif status in GONE:
+        builder.append("pages", (fetch.url, fetch.fetched_at, status, None, None, None, None, fetch.digest))
+        builder.use()
+    else:
+        builder.ignore(f"status-{status // 100}xx")
+    return True
+
+
+def redirect(builder: BatchBuilder, fetch: Fetch, location: str | None) -> None:
+    """Settle the fate of a redirect."""
+    if not location:
+        builder.reject("redirect-without-target", fetch.record)
+        return
+    target, reason = canonical_url(location, fetch.url)
+    if target is None:
+        builder.reject(f"redirect-{reason}", f"{fetch.record} -> {location}")
+    elif target == fetch.url:
+        builder.ignore("redirect-to-itself")
+    else:
+        builder.append("aliases", (fetch.url, target, fetch.fetched_at, REDIRECT))
+        builder.use()
+
+
+def page(
+    builder: BatchBuilder,
+    fetch: Fetch,
+    *,
+    title: str | None,
+    text: str | None,
+    language: str | None,
+    links: PageLinks | None = None,
+) -> None:
+    """Add the rows of a page that was fetched, and count its record as used."""
+    builder.append("pages", (fetch.url, fetch.fetched_at, fetch.status, title, text, None, language, fetch.digest))
+    if links is not None:
+        page_links(builder, fetch, links)
+    builder.use()
+
+
+def page_links(builder: BatchBuilder, fetch: Fetch, links: PageLinks) -> None:
+    """Add the rows of where a page leads; its record's fate is settled elsewhere."""
+    if links.targets:
+        nofollows = [True] * len(links.targets) if links.nofollow else links.nofollows
+        builder.extend("links", ([fetch.url] * len(links.targets), links.targets, links.anchors, nofollows))
+    for kind, target in _aliases(links):
+        builder.append("aliases", (fetch.url, target, fetch.fetched_at, kind))
+    for reason, href in links.bad:
+        builder.note(reason, f"{fetch.url} -> {href}", stage="links")
+        builder.count("links-rejected")
+    for counter, events in links.counters.items():
+        builder.count(counter, events)
+
+
+def _aliases(links: PageLinks) -> Iterator[tuple[str, str]]:
+    if links.refresh is not None:
+        yield META_REFRESH, links.refresh
+    if links.canonical is not None:
+        yield CANONICAL, links.canonical

@@ -1,0 +1,248 @@
+"""From the rows of all sources to a snapshot: one row a page, links and clicks at the addresses that pages moved to.
+
+The newest record of a canonical URL is its page; what earlier ones say of their content is kept as history. Redirects
+and refreshes are aliases: a link or click to the old address counts for the new one. Which rows come out, and in which
+order, depends on the rows alone, not on files, partitions or their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS
+from transforms.columnar.arrays import (
+    MAIN,
+    Int64s,
+    column_array,
+    distinct_rows,
+    group_starts,
+    int64s,
+    positions,
+    sort_rows,
+)
+from transforms.columnar.ids import text_ids
+from transforms.sources.pages import META_REFRESH, REDIRECT
+
+MAX_HOPS = 20
+"""Aliases followed from one address, the bound of browsers (Fetch standard, HTTP-redirect fetch)."""
+
+MOVE_SCHEMA = pa.schema([pa.field("url_id", pa.int64()), pa.field("target_url", pa.string())])
+"""An address and the one that it finally leads to."""
+
+BALANCE_SCHEMA = pa.schema(
+    [
+        pa.field("path", pa.string()),
+        pa.field("format", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("name", pa.string()),
+        pa.field("count", pa.int64()),
+    ]
+)
+"""What became of the records of a file: kind is one of `records`, `used`, `rejected`, `ignored`, `rows`, `counters`."""
+
+_OLDEST = pa.scalar(-(1 << 62), pa.int64())
+
+
+def with_id(table: pa.Table, column: str = "url", name: str = "url_id") -> pa.Table:
+    """A table with the ids of a column's strings in a further column."""
+    return table.append_column(name, pa.array(text_ids(table[column])))
+
+
+def newest_pages(pages: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The newest row of each URL, and what the others say of their content.
+
+    Rows are compared by time, an unknown time being the oldest; then by digest, title, text and status, so that the
+    choice does not depend on the order of rows.
+
+    Args:
+        pages: all rows of the URLs that stand in it (`PAGES`).
+
+    Returns:
+        (pages sorted by URL, history sorted by URL, time and digest).
+    """
+    keys = pages.append_column("_time", pc.fill_null(pages["fetched_at"].cast(pa.int64()), _OLDEST))
+    for name in ("content_digest", "title", "text"):
+        keys = keys.set_column(keys.schema.get_field_index(name), name, pc.fill_null(keys[name], ""))
+    keys = keys.set_column(keys.schema.get_field_index("status"), "status", pc.fill_null(keys["status"], 0))
+    order = pc.sort_indices(
+        keys,
+        sort_keys=[
+            ("url", "ascending"),
+            ("_time", "descending"),
+            ("content_digest", "descending"),
+            ("title", "descending"),
+            ("text", "descending"),
+            ("status", "descending"),
+        ],
+    )
+    ordered = pages.take(order).combine_chunks()
+    starts = group_starts(_runs(column_array(ordered["url"])))
+    newest = np.zeros(ordered.num_rows, dtype=np.bool_)
+    newest[starts] = True
+    earlier = ordered.filter(pa.array(~newest)).select(HISTORY.schema.names)
+    return ordered.filter(pa.array(newest)), _sorted_history(earlier)
+
+
+def _runs(values: pa.Array) -> Int64s:
+    """Numbers that change where a sorted array's value does."""
+    if not len(values):
+        return np.zeros(0, dtype=np.int64)
+    changes = pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)).to_numpy(zero_copy_only=False)
+    return np.concatenate([[0], np.cumsum(changes)]).astype(np.int64)
+
+
+def _sorted_history(rows: pa.Table) -> pa.Table:
+    return sort_rows(distinct_rows(rows.cast(HISTORY.schema)), "url", "fetched_at", "content_digest")
+
+
+def page_partition(
+    pages: pa.Table | None, aliases: pa.Table | None, history: pa.Table | None
+) -> Iterator[tuple[str, pa.Table]]:
+    """The pages, aliases and history of one partition of URLs.
+
+    Yields:
+        (table name, table) sorted by URL; an alias that is older than the page found at its address is left out.
+    """
+    newest = PAGES.empty()
+    past = [] if history is None else [history.select(HISTORY.schema.names).cast(HISTORY.schema)]
+    if pages is not None:
+        newest, earlier = newest_pages(pages.select(PAGES.schema.names))
+        past.append(earlier)
+    yield PAGES.name, newest
+    if past:
+        yield HISTORY.name, _sorted_history(pa.concat_tables(past))
+    if aliases is not None:
+        yield ALIASES.name, _current_aliases(aliases.select(ALIASES.schema.names).cast(ALIASES.schema), newest)
+
+
+def _current_aliases(aliases: pa.Table, pages: pa.Table) -> pa.Table:
+    aliases = sort_rows(distinct_rows(aliases), "url", "kind", "found_at", "target_url")
+    place = positions(np.sort(text_ids(pages["url"])), text_ids(aliases["url"])) if pages.num_rows else None
+    if place is None:
+        return aliases
+    order = np.argsort(text_ids(pages["url"]))
+    fetched = pc.fill_null(pages["fetched_at"].cast(pa.int64()), _OLDEST).to_numpy()[order]
+    status = pc.fill_null(pages["status"], 200).to_numpy()[order]
+    found = pc.fill_null(aliases["found_at"].cast(pa.int64()), _OLDEST).to_numpy()
+    at = np.maximum(place, 0)
+    outdated = (place >= 0) & (fetched[at] > found) & (status[at] < 400)
+    return aliases.filter(pa.array(~outdated))
+
+
+def moves(aliases: pa.Table | None) -> pa.Table:
+    """Where addresses finally lead, a table of `MOVE_SCHEMA`.
+
+    Of several aliases of an address the newest counts, of equally new ones the one with the smallest target. A chain is
+    followed for `MAX_HOPS` steps; one that comes back to itself leads nowhere, its addresses stay as they are.
+
+    Args:
+        aliases: all aliases (`ALIASES`), or None.
+    """
+    if aliases is None:
+        return MOVE_SCHEMA.empty_table()
+    followed = aliases.filter(pc.is_in(aliases["kind"], value_set=pa.array([REDIRECT, META_REFRESH])))
+    keys = followed.append_column("_time", pc.fill_null(followed["found_at"].cast(pa.int64()), _OLDEST))
+    order = pc.sort_indices(
+        keys, sort_keys=[("url", "ascending"), ("_time", "descending"), ("target_url", "ascending")]
+    )
+    ordered = followed.take(order).combine_chunks()
+    first = ordered.take(pa.array(group_starts(_runs(column_array(ordered["url"])))))
+    source, target = text_ids(first["url"]), text_ids(first["target_url"])
+    by_id = np.argsort(source)
+    source, target = source[by_id], target[by_id]
+    targets = first["target_url"].take(pa.array(by_id))
+    last = np.arange(len(source), dtype=np.int64)
+    ended = np.zeros(len(source), dtype=np.bool_)
+    for _ in range(MAX_HOPS):
+        following = positions(source, target[last])
+        ended = following < 0
+        last = np.where(ended, last, following)
+        if ended.all():
+            break
+    return pa.table([source[ended], targets.take(pa.array(last[ended]))], schema=MOVE_SCHEMA)
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """`moves` made ready for look-up: sorted ids and where they lead."""
+
+    ids: Int64s
+    targets: pa.Array
+
+    @classmethod
+    def of(cls, moves: pa.Table | None) -> Moves:
+        """From the broadcast table."""
+        if moves is None:
+            return cls(np.zeros(0, dtype=np.int64), pa.array([], pa.string()))
+        ordered = moves.sort_by("url_id").combine_chunks()
+        return cls(int64s(ordered["url_id"]), column_array(ordered["target_url"]))
+
+    def apply(self, table: pa.Table, column: str) -> tuple[pa.Table, int]:
+        """A table with a column's addresses replaced by where they lead, and how many were."""
+        if not len(self.ids) or not table.num_rows:
+            return table, 0
+        encoded = column_array(table[column]).dictionary_encode()
+        place = positions(self.ids, text_ids(encoded.dictionary))
+        moved = place >= 0
+        if not moved.any():
+            return table, 0
+        chosen = pc.if_else(
+            pa.array(moved), self.targets.take(pa.array(np.maximum(place, 0))), encoded.dictionary.cast(pa.string())
+        )
+        index = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+        position = table.schema.get_field_index(column)
+        return table.set_column(position, table.schema.field(position), chosen.take(encoded.indices)), int(
+            moved[index].sum()
+        )
+
+
+def moved_links(links: pa.Table, prepared: Moves) -> Iterator[tuple[str, pa.Table]]:
+    """Links with moved targets and the id of their source; a link that comes to lead to its own page stays."""
+    table, count = prepared.apply(links, "target_url")
+    yield MAIN, with_id(table, "source_url", "source_id")
+    yield "balance", _moved("links", count)
+
+
+def moved_clicks(clicks: pa.Table, prepared: Moves) -> Iterator[tuple[str, pa.Table]]:
+    """Clicks with moved addresses and the id of their user."""
+    table, count = prepared.apply(clicks, "url")
+    yield MAIN, with_id(table, "user_id", "user")
+    yield "balance", _moved("clicks", count)
+
+
+def _moved(name: str, count: int) -> pa.Table:
+    return pa.table([[""], [""], ["moved"], [name], [count]], schema=BALANCE_SCHEMA)
+
+
+def link_rows(_: int, rows: pa.Table) -> pa.Table:
+    """The distinct links of one partition of sources, sorted."""
+    return sort_rows(distinct_rows(rows.select(LINKS.schema.names))).cast(LINKS.schema)
+
+
+def click_rows(_: int, rows: pa.Table) -> pa.Table:
+    """The clicks of one partition of users, sorted; each is kept, equal ones too."""
+    flat = rows.select(CLICKS.schema.names)
+    words = pc.binary_join(pc.cast(flat["keywords"].combine_chunks(), pa.list_(pa.string())), "\x1f")
+    keyed = flat.append_column("_words", words)
+    names = ("user_id", "clicked_at", "session_id", "query", "position", "url", "user_group", "_words")
+    order = pc.sort_indices(keyed, sort_keys=[(name, "ascending") for name in names])
+    return flat.take(order).combine_chunks().cast(CLICKS.schema)
+
+
+def reject_rows(_: int, rows: pa.Table) -> pa.Table:
+    """The rejects of one partition, sorted."""
+    return sort_rows(rows.select(REJECTS.schema.names)).cast(REJECTS.schema)
+
+
+def summed_balance(balance: pa.Table | None) -> pa.Table:
+    """Counts added by file, kind and name, sorted; a table of `BALANCE_SCHEMA`."""
+    if balance is None:
+        return BALANCE_SCHEMA.empty_table()
+    names = [name for name in BALANCE_SCHEMA.names if name != "count"]
+    summed = balance.group_by(names).aggregate([("count", "sum")]).rename_columns([*names, "count"])
+    return sort_rows(summed.select(BALANCE_SCHEMA.names).cast(BALANCE_SCHEMA), *names)

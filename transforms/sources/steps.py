@@ -1,0 +1,175 @@
+"""Beam steps that read sources into a snapshot's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import pyarrow as pa
+
+from schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS
+from transforms.columnar import files
+from transforms.columnar.arrays import MAIN, bounded_slices
+from transforms.columnar.ids import text_ids
+from transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, WriteOne, WritePartitions
+from transforms.sources import snapshot
+from transforms.sources.batch import SourceBatch
+from transforms.sources.logs.sessions import click_sequences
+
+BALANCE, VISITS = "balance", "visits"
+SESSIONS = "sessions"
+
+BALANCE_FOLDER = "balance"
+"""Folder below the snapshot in which the balance waits for the manifest."""
+
+
+class SourceRange(NamedTuple):
+    """A part of an input file.
+
+    Attributes:
+        path: the file.
+        format: name of its format, for the balance.
+        start: first byte.
+        stop: first byte after the part, or -1 for the end of the file.
+    """
+
+    path: str
+    format: str
+    start: int
+    stop: int
+
+
+ReadRange = Callable[[SourceRange], Iterator[SourceBatch]]
+"""Reads a part of a file; an importable function or a `functools.partial` of one."""
+
+
+class WriteSnapshot(beam.PTransform[Any, Any]):
+    """Reads ranges of sources and writes a snapshot's tables and its balance.
+
+    Args:
+        ranges: what to read.
+        read: reads a range.
+        folder: the snapshot's folder.
+        partitions: number of partitions, which is the largest number of files of a table.
+    """
+
+    def __init__(self, ranges: Sequence[SourceRange], read: ReadRange, folder: str, *, partitions: int) -> None:
+        super().__init__("read sources and write snapshot")
+        self._ranges, self._read, self._folder, self._partitions = list(ranges), read, folder, partitions
+
+    def expand(self, pipeline: beam.Pipeline) -> Collection:
+        """Applies the steps; gives the rows of the written balance file."""
+        read = (
+            pipeline
+            | "ranges" >> beam.Create(self._ranges)
+            | "spread" >> beam.Reshuffle()
+            | MapTables(
+                "read sources",
+                partial(_read_range, read=self._read),
+                tags=(PAGES.name, LINKS.name, CLICKS.name, ALIASES.name, HISTORY.name, REJECTS.name, VISITS, BALANCE),
+            )
+        )
+        sessions = {"visits": read[VISITS] | MapTables("key visits", partial(snapshot.with_id, column="user_id"))} | (
+            MergePartitions(
+                "make click sequences",
+                _click_sequences,
+                partitions=self._partitions,
+                key="url_id",
+                tags=(MAIN, BALANCE),
+            )
+        )
+        clicks = (read[CLICKS.name], sessions[MAIN]) | "all clicks" >> beam.Flatten()
+        by_url = {
+            name: read[name] | MapTables(f"key {name}", snapshot.with_id)
+            for name in (PAGES.name, ALIASES.name, HISTORY.name)
+        } | MergePartitions(
+            "choose newest pages",
+            _page_partition,
+            partitions=self._partitions,
+            key="url_id",
+            tags=(PAGES.name, ALIASES.name, HISTORY.name),
+        )
+        moves = {"aliases": by_url[ALIASES.name]} | GatherTables("follow aliases", snapshot.moves)
+        sides: dict[str, Any] = {"sides": {"moves": moves}, "prepare": snapshot.Moves.of, "tags": (MAIN, BALANCE)}
+        links = read[LINKS.name] | MapTables("move links", snapshot.moved_links, **sides)
+        moved_clicks = clicks | MapTables("move clicks", snapshot.moved_clicks, **sides)
+        self._write(LINKS.name, links[MAIN], snapshot.link_rows, "source_id")
+        self._write(CLICKS.name, moved_clicks[MAIN], snapshot.click_rows, "user")
+        for name in (PAGES.name, ALIASES.name, HISTORY.name):
+            keyed = by_url[name] | MapTables(f"key written {name}", snapshot.with_id)
+            self._write(name, keyed, partial(_same_rows, name=name), "url_id")
+        rejects = read[REJECTS.name] | MapTables("key rejects", _keyed_rejects)
+        self._write(REJECTS.name, rejects, snapshot.reject_rows, "record_id")
+        balance = (
+            read[BALANCE],
+            sessions[BALANCE],
+            links[BALANCE],
+            moved_clicks[BALANCE],
+        ) | "all balances" >> beam.Flatten()
+        return {"balance": balance} | WriteOne(  # type: ignore[no-any-return]
+            "write balance", files.join(self._folder, BALANCE_FOLDER), snapshot.summed_balance
+        )
+
+    def _write(self, name: str, rows: Collection, finish: Callable[..., pa.Table], key: str) -> None:
+        {"rows": rows} | WritePartitions(
+            f"write {name}", files.join(self._folder, name), finish, partitions=self._partitions, key=key
+        )
+
+
+def _read_range(source: SourceRange, *, read: ReadRange) -> Iterator[tuple[str, pa.Table]]:
+    for batch in read(SourceRange(*source)):
+        for name, table in batch.tables.items():
+            for piece in bounded_slices(table):
+                yield name, piece
+        visits = getattr(batch, "visits", None)
+        if visits is not None:
+            for piece in bounded_slices(visits):
+                yield VISITS, piece
+        yield BALANCE, _balance(source, batch)
+
+
+def _balance(source: SourceRange, batch: SourceBatch) -> pa.Table:
+    counts: list[tuple[str, str, int]] = [("records", "", batch.records), ("used", "", batch.used)]
+    counts += [("rejected", reason, count) for reason, count in batch.rejected.items()]
+    counts += [("ignored", reason, count) for reason, count in batch.ignored.items()]
+    counts += [("counters", name, count) for name, count in batch.counters.items()]
+    counts += [("rows", name, table.num_rows) for name, table in batch.tables.items()]
+    kinds, names, numbers = zip(*counts, strict=True)
+    return pa.table(
+        [[source.path] * len(counts), [source.format] * len(counts), kinds, names, numbers],
+        schema=snapshot.BALANCE_SCHEMA,
+    )
+
+
+def _click_sequences(_: int, visits: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    made = click_sequences(visits.drop_columns(["url_id"]))
+    for piece in bounded_slices(made.clicks):
+        yield MAIN, piece
+    counts = [("records", "", made.visits), ("used", "", made.used)]
+    counts += [("ignored", reason, count) for reason, count in made.ignored.items()]
+    kinds, names, numbers = zip(*counts, strict=True)
+    yield (
+        BALANCE,
+        pa.table([[""] * len(counts), [SESSIONS] * len(counts), kinds, names, numbers], schema=snapshot.BALANCE_SCHEMA),
+    )
+
+
+def _page_partition(
+    _: int, pages: pa.Table | None, aliases: pa.Table | None, history: pa.Table | None
+) -> Iterator[tuple[str, pa.Table]]:
+    for name, table in snapshot.page_partition(pages, aliases, history):
+        for piece in bounded_slices(table):
+            yield name, piece
+
+
+def _same_rows(_: int, rows: pa.Table, *, name: str) -> pa.Table:
+    """Rows of one partition, in their order again after the exchange."""
+    schema = {PAGES.name: PAGES, ALIASES.name: ALIASES, HISTORY.name: HISTORY}[name].schema
+    plain = [field.name for field in schema if not pa.types.is_list(field.type)]
+    return rows.select(schema.names).sort_by([(column, "ascending") for column in plain]).combine_chunks().cast(schema)
+
+
+def _keyed_rejects(rejects: pa.Table) -> pa.Table:
+    return rejects.append_column("record_id", pa.array(text_ids(rejects["record"])))

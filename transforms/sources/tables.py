@@ -1,0 +1,365 @@
+"""The tables `pages`, `links` and `clicks` as users bring them, in Parquet or JSON Lines.
+
+A file whose columns can't be the table's is the user's error; a row that can't be used is a reject. URLs become
+canonical. Times may be Arrow timestamps, or texts in the usual notations (`logs.times.written_times`); JSON also
+takes seconds since 1970.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+import pyarrow.parquet as pq
+
+from schemas.errors import InputError
+from schemas.tables import CLICKS, LINKS, PAGES, TableSchema, conform
+from transforms.columnar.arrays import column_array
+from transforms.sources.batch import MAX_REJECT_CHARS, BatchBuilder, SourceBatch
+from transforms.sources.json_lines import parse_object, quote, read_lines
+from transforms.sources.logs.lines import is_compressed
+from transforms.sources.logs.times import written_times
+from transforms.sources.urls import canonicalize
+
+TABLES: dict[str, TableSchema] = {table.name: table for table in (PAGES, LINKS, CLICKS)}
+"""The tables that users bring."""
+
+PARQUET, JSON_LINES = "parquet", "json-lines"
+
+READ_ROWS = 1 << 14
+"""Rows of a Parquet file that are worked on at once: some 2 MiB of links, and no more than some 50 MiB of pages."""
+
+JSON_BLOCK_BYTES = 1 << 20
+"""Bytes of JSON Lines that are parsed at once."""
+
+_PARQUET_MAGIC = b"PAR1"
+_URL_COLUMNS = {
+    "pages": {"url": ""},
+    "links": {"source_url": "source-", "target_url": "target-"},
+    "clicks": {"url": ""},
+}
+
+
+def table_format(head: bytes, source: str) -> str:
+    """Which of the two formats a file has, from its first bytes (some hundred are enough).
+
+    Raises:
+        InputError: it is neither.
+    """
+    if head.startswith(_PARQUET_MAGIC):
+        return PARQUET
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not text or text.startswith(b"{") or is_compressed(head):
+        return JSON_LINES
+    raise InputError(f"{source}: begins with {head[:16]!r}, expected a Parquet file or JSON Lines")
+
+
+def row_groups(stream: BinaryIO, source: str) -> int:
+    """Number of row groups of a Parquet file.
+
+    Raises:
+        InputError: it is no readable Parquet file.
+    """
+    return int(_open_parquet(stream, source).num_row_groups)
+
+
+def _open_parquet(stream: BinaryIO, source: str) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(stream)
+    except (pa.ArrowException, OSError) as cause:
+        raise InputError(f"{source}: is no readable Parquet file: {_first_line(cause)}") from cause
+
+
+def _first_line(cause: BaseException) -> str:
+    return str(cause).splitlines()[0] if str(cause) else type(cause).__name__
+
+
+def check_parquet(stream: BinaryIO, *, table: str, source: str) -> None:
+    """Hold the columns of a Parquet file to a table.
+
+    Raises:
+        InputError: the file is unreadable, a required column is missing, or a column's type does not convert.
+    """
+    _check_columns(_open_parquet(stream, source).schema_arrow, TABLES[table], source)
+
+
+def _check_columns(schema: pa.Schema, expected: TableSchema, source: str) -> None:
+    for field in expected.schema:
+        position = schema.get_field_index(field.name)
+        if position < 0 and not field.nullable:
+            raise InputError(
+                f"{source}: table {expected.name}: column '{field.name}' is missing; found columns {schema.names}, "
+                f"expected at least {list(expected.required)}"
+            )
+        if position >= 0 and not _converts(schema.field(position).type, field.type):
+            raise InputError(
+                f"{source}: table {expected.name}: column '{field.name}' has type {schema.field(position).type}, "
+                f"expected {field.type}"
+            )
+
+
+def _converts(found: pa.DataType, expected: pa.DataType) -> bool:
+    """Whether values of one type can be read as another's without guessing what they mean."""
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    if pa.types.is_null(found) or found == expected:
+        return True
+    if pa.types.is_list(expected):
+        listed = pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found)
+        return listed and _converts(found.value_type, expected.value_type)
+    textual = pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
+    if pa.types.is_string(expected):
+        return textual
+    if pa.types.is_timestamp(expected):
+        return textual or pa.types.is_timestamp(found) or pa.types.is_date(found)
+    return pa.types.is_integer(expected) and (pa.types.is_integer(found) or pa.types.is_floating(found))
+
+
+def read_parquet(
+    stream: BinaryIO, *, table: str, source: str, groups: Sequence[int] | None = None
+) -> Iterator[SourceBatch]:
+    """Batches of a Parquet file.
+
+    Args:
+        stream: seekable binary stream.
+        table: `pages`, `links` or `clicks`.
+        source: name of the file, for messages.
+        groups: row groups to read, all if None.
+
+    Raises:
+        InputError: the file is unreadable, a required column is missing, or a column's type does not convert.
+    """
+    expected = TABLES[table]
+    file = _open_parquet(stream, source)
+    _check_columns(file.schema_arrow, expected, source)
+    columns = [name for name in expected.schema.names if name in file.schema_arrow.names]
+    builder = BatchBuilder(table)
+    batches = file.iter_batches(batch_size=READ_ROWS, row_groups=groups, columns=columns)
+    while True:
+        try:
+            batch = next(batches, None)
+        except (pa.ArrowException, OSError) as cause:
+            raise InputError(f"{source}: is no readable Parquet file: {_first_line(cause)}") from cause
+        if batch is None:
+            break
+        rows = pa.Table.from_batches([batch])
+        prepared, invalid = _prepared(rows, expected)
+        _settle(builder, expected, conform(prepared, expected, check_nulls=False), invalid, _row_quote(rows))
+        yield from builder.drain()
+    yield from builder.drain(last=True)
+
+
+def read_json_lines(stream: BinaryIO, *, table: str, source: str) -> Iterator[SourceBatch]:
+    """Batches of a file of JSON Lines; never raises for what is in it.
+
+    Args:
+        stream: whole lines, perhaps compressed.
+        table: `pages`, `links` or `clicks`.
+        source: name of the file, for reject rows.
+    """
+    expected = TABLES[table]
+    builder = BatchBuilder(table)
+    block: list[bytes] = []
+    size = 0
+    for line in read_lines(stream):
+        if line.problem is not None:
+            builder.reject(line.problem, f"{source} {quote(line.data)}")
+            continue
+        block.append(line.data)
+        size += len(line.data)
+        if size >= JSON_BLOCK_BYTES:
+            _settle_lines(builder, expected, block)
+            yield from builder.drain()
+            block, size = [], 0
+    if block:
+        _settle_lines(builder, expected, block)
+    yield from builder.drain(last=True)
+
+
+def _settle_lines(builder: BatchBuilder, expected: TableSchema, lines: list[bytes]) -> None:
+    rows = _parse_together(lines, expected)
+    if rows is None:
+        rows, lines = _parse_one_by_one(builder, lines, expected)
+    prepared, invalid = _prepared(rows, expected)
+    _settle(builder, expected, conform(prepared, expected, check_nulls=False), invalid, lambda row: quote(lines[row]))
+
+
+def _parse_together(lines: list[bytes], expected: TableSchema) -> pa.Table | None:
+    """The rows by Arrow's parser, which is fast and strict; None where a line is not as it should be."""
+    content = b"\n".join(lines)
+    schema = pa.schema([(field.name, _json_type(field.type)) for field in expected.schema])
+    try:
+        content.decode("utf-8")
+        table = pyarrow.json.read_json(
+            io.BytesIO(content),
+            read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(content) + 1),
+            parse_options=pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+        )
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
+    return table if table.num_rows == len(lines) else None
+
+
+def _json_type(dtype: pa.DataType) -> pa.DataType:
+    """Times are read as texts, whose notations are many, and integers as they come, to be checked afterwards."""
+    if pa.types.is_timestamp(dtype):
+        return pa.string()
+    return pa.int64() if pa.types.is_integer(dtype) else dtype
+
+
+def _parse_one_by_one(builder: BatchBuilder, lines: list[bytes], expected: TableSchema) -> tuple[pa.Table, list[bytes]]:
+    """The rows of the lines that are objects with values of the right kinds, and those lines."""
+    kept: list[bytes] = []
+    columns: list[list[Any]] = [[] for _ in expected.schema]
+    for line in lines:
+        parsed = parse_object(line)
+        if isinstance(parsed, str):
+            builder.reject(parsed, quote(line))
+            continue
+        values: list[Any] = []
+        for field in expected.schema:
+            value, fits = _json_value(parsed.get(field.name), field.type)
+            if not fits:
+                builder.reject(f"{_kebab(field.name)}-invalid", quote(line))
+                break
+            values.append(value)
+        else:
+            kept.append(line)
+            for column, value in zip(columns, values, strict=True):
+                column.append(value)
+    arrays = [pa.array(values, _json_type(field.type)) for values, field in zip(columns, expected.schema, strict=True)]
+    return pa.table(arrays, names=expected.schema.names), kept
+
+
+def _json_value(value: Any, dtype: pa.DataType) -> tuple[Any, bool]:
+    """A JSON value as a column of the type takes it, and whether it does."""
+    if value is None:
+        return None, True
+    if pa.types.is_string(dtype):
+        return (_whole(value), True) if isinstance(value, str) else (None, False)
+    if pa.types.is_boolean(dtype):
+        return value, isinstance(value, bool)
+    if pa.types.is_list(dtype):
+        fits = isinstance(value, list) and all(isinstance(word, str) for word in value)
+        return ([_whole(word) for word in value], True) if fits else (None, False)
+    if isinstance(value, bool):
+        return None, False
+    if pa.types.is_timestamp(dtype):
+        return (_whole(str(value)), True) if isinstance(value, str | int | float) else (None, False)
+    fits = isinstance(value, int) and -(2**63) <= value < 2**63
+    return value if fits else None, fits
+
+
+def _whole(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _prepared(rows: pa.Table, expected: TableSchema) -> tuple[pa.Table, pa.Array]:
+    """The rows with columns brought to types that convert as a whole, and why single rows don't.
+
+    Returns:
+        (the rows, string[n] with the reason of rows that have a value that does not convert, else null).
+    """
+    invalid = pa.nulls(rows.num_rows, pa.string())
+    for field in expected.schema:
+        position = rows.schema.get_field_index(field.name)
+        if position < 0:
+            continue
+        before = column_array(rows.column(position))
+        after = _convertible(before, field.type)
+        if after is before:
+            continue
+        lost = pc.and_(pc.is_valid(before), pc.is_null(after))
+        if pa.types.is_floating(before.type):  # not a number is how data frames write null
+            lost = pc.and_(lost, pc.invert(pc.is_nan(before)))
+        invalid = pc.if_else(pc.and_(lost, pc.is_null(invalid)), f"{_kebab(field.name)}-invalid", invalid)
+        rows = rows.set_column(position, field.name, after)
+    return rows, invalid
+
+
+def _convertible(column: pa.Array, dtype: pa.DataType) -> pa.Array:
+    """The column with null in place of values that `dtype` can't hold; the column itself where that is no matter."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_timestamp(dtype):
+        is_time = pa.types.is_timestamp(column.type) or pa.types.is_date(column.type) or pa.types.is_null(column.type)
+        return column if is_time else written_times(column.cast(pa.string()).cast(pa.binary()))
+    if pa.types.is_integer(dtype) and column.type != dtype:
+        if pa.types.is_floating(column.type):
+            # Beyond 2^53 a float64 is no exact integer; no column of ours comes near.
+            whole = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), 2.0**53))
+            column = pc.if_else(whole, column, None).cast(pa.int64())
+        if pa.types.is_integer(column.type):
+            limit = 1 << (dtype.bit_width - 1)
+            fits = pc.and_(pc.greater_equal(column, -limit), pc.less(column, limit))
+            return pc.if_else(fits, column, None)
+    return column
+
+
+def _settle(
+    builder: BatchBuilder, expected: TableSchema, rows: pa.Table, reasons: pa.Array, quote_row: Callable[[int], str]
+) -> None:
+    """Use the rows that can be used, reject the others.
+
+    Args:
+        builder: collects both.
+        expected: the table.
+        rows: conformed but for nulls in required columns.
+        reasons: string[n], why a row can't be used, null where nothing is known against it.
+        quote_row: text of row i for the reject row.
+    """
+    for field in expected.schema:
+        column = column_array(rows[field.name])
+        if field.name in _URL_COLUMNS[expected.name]:
+            urls = canonicalize(column)
+            prefix = _URL_COLUMNS[expected.name][field.name]
+            reasons = pc.coalesce(reasons, pc.binary_join_element_wise(prefix, urls.reasons, ""))
+            rows = rows.set_column(rows.schema.get_field_index(field.name), field.name, urls.urls)
+        elif pa.types.is_list(field.type):
+            rows = rows.set_column(rows.schema.get_field_index(field.name), field.name, _without_nulls(column))
+        elif not field.nullable:
+            missing = pc.is_null(column)
+            if pa.types.is_string(field.type):
+                missing = pc.or_(missing, pc.equal(pc.fill_null(pc.utf8_trim_whitespace(column), ""), ""))
+            if field.name == "query":  # keywords, where given, stand in the place of the query's words
+                words = pc.fill_null(pc.list_value_length(column_array(rows["keywords"])), 0)
+                missing = pc.and_(missing, pc.equal(words, 0))
+                rows = rows.set_column(rows.schema.get_field_index("query"), "query", pc.fill_null(column, ""))
+            reasons = pc.coalesce(reasons, pc.if_else(missing, f"{_kebab(field.name)}-missing", None))
+    good = pc.is_null(reasons)
+    builder.add(expected.name, rows.filter(good))
+    builder.use(int(pc.sum(good).as_py() or 0))
+    bad = np.flatnonzero(~good.to_numpy(zero_copy_only=False))
+    for row, reason in zip(bad.tolist(), reasons.take(pa.array(bad)).to_pylist(), strict=True):
+        builder.reject(reason, quote_row(row))
+
+
+def _without_nulls(words: pa.ListArray) -> pa.ListArray:
+    """The lists without the nulls in them."""
+    flat = words.flatten()
+    if not flat.null_count:
+        return words
+    kept = flat.is_valid()
+    before = np.concatenate([[0], np.cumsum(kept.to_numpy(zero_copy_only=False), dtype=np.int64)])
+    lengths = pc.fill_null(pc.list_value_length(words), 0).to_numpy(zero_copy_only=False)
+    offsets = before[np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])].astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), flat.filter(kept), mask=words.is_null())
+
+
+def _kebab(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _row_quote(rows: pa.Table) -> Callable[[int], str]:
+    def quoted(row: int) -> str:
+        values = {name: column[row].as_py() for name, column in zip(rows.column_names, rows.columns, strict=True)}
+        short = {key: value[:200] if isinstance(value, str) else value for key, value in values.items()}
+        return json.dumps(short, ensure_ascii=False, default=str)[:MAX_REJECT_CHARS]
+
+    return quoted

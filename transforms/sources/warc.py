@@ -1,0 +1,151 @@
+"""WARC (0.17, 1.0, 1.1) and ARC files: responses become pages, links and aliases.
+
+| record | fate |
+|---|---|
+| response with HTML or plain text, status 2xx | page, its links, and aliases from a refresh or canonical link |
+| resource with HTML or plain text | the same, status unknown |
+| redirect (301, 302, 303, 307, 308) | alias |
+| response 404 or 410 | page row without text |
+| response 304, revisit | history row: the page was visited, its content is the one with this digest |
+| other statuses, other content types, requests, metadata, warcinfo, conversion | ignored, by reason |
+| damaged, truncated, too large, without a usable URL | rejected, by reason |
+
+A page that asks not to be indexed keeps its row and links, but not its title and text.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from transforms.sources.archive import Record, read_records
+from transforms.sources.batch import BatchBuilder, SourceBatch
+from transforms.sources.html import MAX_TEXT_CHARS, decode_html, guess_language, read_html
+from transforms.sources.pages import CrawlLimits, Fetch, microseconds, page, settle_status
+from transforms.sources.payload import (
+    HTML_TYPES,
+    HttpMessage,
+    decode_body,
+    looks_like_html,
+    media_type,
+    parse_http,
+)
+from transforms.sources.urls import canonical_url
+
+STAGE = "warc"
+NOT_MODIFIED = 304
+PLAIN_TEXT = "text/plain"
+
+
+def read(
+    stream: BinaryIO,
+    *,
+    source: str,
+    start: int = 0,
+    end: int | None = None,
+    limits: CrawlLimits = CrawlLimits(),  # noqa: B008 - immutable
+) -> Iterator[SourceBatch]:
+    """Batches of a WARC or ARC file, or of the records that begin in bytes [start, end) of it.
+
+    Args:
+        stream: seekable binary stream; gzip, zstd and uncompressed files are told apart by their first bytes.
+        source: name of the file, for reject rows.
+        start: first byte of the range.
+        end: first byte after the range, None for the end of the file.
+        limits: bounds on what is taken.
+    """
+    builder = BatchBuilder(STAGE)
+    for record in read_records(stream, start=start, end=end, max_record_bytes=limits.max_record_bytes):
+        _settle(builder, record, f"{source} {record.describe()}", limits)
+        yield from builder.drain()
+    yield from builder.drain(last=True)
+
+
+def _settle(builder: BatchBuilder, record: Record, described: str, limits: CrawlLimits) -> None:
+    if record.problem is not None:
+        builder.reject(record.problem, described)
+    elif record.kind in ("response", "resource", "revisit"):
+        raw_url = record.headers.get("warc-target-uri", "")
+        url, reason = canonical_url(raw_url)
+        if url is None and reason == "scheme-unsupported":
+            builder.ignore("not-web")  # dns:, file: and what crawlers note about themselves
+        elif url is None:
+            builder.reject(reason or "url-invalid", described)
+        else:
+            _settle_fetch(builder, record, url, described, limits)
+    else:
+        builder.ignore(record.kind or "record-type-missing")
+
+
+def _settle_fetch(builder: BatchBuilder, record: Record, url: str, described: str, limits: CrawlLimits) -> None:
+    fetched_at = microseconds(record.headers.get("warc-date"))
+    if fetched_at is None:
+        builder.count("date-missing-or-invalid")
+    if "warc-truncated" in record.headers:
+        builder.count("payload-cut-by-crawler")
+    digest = record.headers.get("warc-payload-digest")
+    if record.kind == "revisit":
+        stored = parse_http(record.block)
+        if stored is not None and not _may_be_page(stored.content_type):
+            builder.ignore("not-html")
+        else:
+            _revisit(builder, url, fetched_at, digest)
+        return
+    content_type = media_type(record.headers.get("content-type"))
+    if record.kind == "resource" and content_type != "application/http":
+        message = HttpMessage(200, {"content-type": record.headers.get("content-type", "")}, record.block)
+        fetch = Fetch(url, fetched_at, None, digest, described)
+    else:
+        parsed = parse_http(record.block)
+        if parsed is None:
+            builder.reject("http-header-invalid", described)
+            return
+        message = parsed
+        fetch = Fetch(url, fetched_at, parsed.status, digest, described)
+    if message.status == NOT_MODIFIED:
+        _revisit(builder, url, fetched_at, digest)
+    elif not settle_status(builder, fetch, message.headers.get("location")):
+        _settle_content(builder, fetch, message, limits)
+
+
+def _may_be_page(content_type: str | None) -> bool:
+    return content_type is None or content_type in HTML_TYPES or content_type == PLAIN_TEXT
+
+
+def _revisit(builder: BatchBuilder, url: str, fetched_at: int | None, digest: str | None) -> None:
+    builder.append("history", (url, fetched_at, digest))
+    builder.use()
+
+
+def _settle_content(builder: BatchBuilder, fetch: Fetch, message: HttpMessage, limits: CrawlLimits) -> None:
+    content_type = message.content_type
+    if not _may_be_page(content_type):
+        builder.ignore("not-html")
+        return
+    body = decode_body(message, limits.max_record_bytes)
+    if body.problem is not None and not body.content:
+        builder.reject(body.problem, fetch.record)
+        return
+    if body.problem is not None:
+        builder.count(body.problem)
+    if content_type is None and not looks_like_html(body.content):
+        builder.ignore("not-html")
+        return
+    if fetch.digest is None:
+        digest = "sha1:" + base64.b32encode(hashlib.sha1(body.content, usedforsecurity=False).digest()).decode()
+        fetch = Fetch(fetch.url, fetch.fetched_at, fetch.status, digest, fetch.record)
+    if content_type == PLAIN_TEXT:
+        text = decode_html(body.content, message.charset)[:MAX_TEXT_CHARS].strip() or None
+        page(builder, fetch, title=None, text=text, language=guess_language(text))
+        return
+    html = read_html(
+        body.content,
+        url=fetch.url,
+        charset=message.charset,
+        robots=message.headers.get("x-robots-tag"),
+        refresh=message.headers.get("refresh"),
+        max_links=limits.max_links,
+    )
+    page(builder, fetch, title=html.title, text=html.text, language=html.language, links=html.links)
