@@ -11,27 +11,30 @@ import argparse
 import logging
 import os
 import time
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from pipelines import folders
+from pipelines.ingest import PARTS, ingest
+from pipelines.runtime import beam_options
 from schemas.errors import InputError
+from transforms.columnar import files
+from transforms.columnar.parquet import write_parquet
 from transforms.sources import wikispeedia
 from transforms.sources.batch import SourceBatch
 from transforms.sources.download import download
+from transforms.sources.steps import SourceRange
 
 EXAMPLES = """\
 examples:
   semrank dataset wikispeedia --source downloads --output snapshot
   semrank dataset wikispeedia --source https://snap.stanford.edu/data/wikispeedia --output snapshot
 """
+
+_NAME, _TOPICS, _SEEDS, _TEXTS = "wikispeedia", "topics.parquet", "seeds", "texts"
+_GRAPH_FILES = ("articles.tsv", "categories.tsv", "links.tsv", "paths_unfinished.tsv", "paths_finished.tsv")
 
 _REPORT_SECONDS = 5.0  # time between two messages about a download's progress
 
@@ -45,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--source",
         required=True,
         metavar="DIR|URL",
-        help=f"folder with {' and '.join(wikispeedia.ARCHIVES)} (or what they hold, unpacked), or the URL they lie below",
+        help=f"folder with {' and '.join(wikispeedia.ARCHIVES)} or their content, or the URL below which they lie",
     )
     parser.add_argument("--output", required=True, metavar="SNAPSHOT", help="folder of the snapshot, new or empty")
     parser.add_argument("--topics", metavar="FILE", help="where the topics go (default SNAPSHOT/topics.parquet)")
@@ -100,103 +103,56 @@ class _ProgressReport:
             log.info("%s: %.1f%s MB", name, done / 1e6, of)
 
 
-@dataclass
-class FileBalance:
-    """What became of one file's records; records == used + sum of rejected + sum of ignored.
-
-    Attributes:
-        path: where the file was found.
-        records: records read.
-        used: records that yielded rows.
-        rejected: records that could not be used, by reason.
-        ignored: records left aside on purpose, by reason.
-        rows: rows made, by table.
-    """
-
-    path: str
-    records: int = 0
-    used: int = 0
-    rejected: Counter[str] = field(default_factory=Counter)
-    ignored: Counter[str] = field(default_factory=Counter)
-    rows: Counter[str] = field(default_factory=Counter)
-
-    def add(self, batch: SourceBatch) -> None:
-        """Count a batch's records and rows."""
-        self.records += batch.records
-        self.used += batch.used
-        self.rejected.update(batch.rejected)
-        self.ignored.update(batch.ignored)
-        self.rows.update({name: table.num_rows for name, table in batch.tables.items()})
-
-    def as_dict(self) -> dict[str, Any]:
-        """The balance as a snapshot's manifest tells it."""
-        return {
-            "path": self.path,
-            "format": "wikispeedia",
-            "records": self.records,
-            "used": self.used,
-            "rejected": dict(self.rejected),
-            "ignored": dict(self.ignored),
-            "rows": dict(self.rows),
-        }
-
-
 @dataclass(frozen=True)
-class WrittenTables:
-    """What `write_tables` made of a data set.
+class _Wikispeedia:
+    """Reads one file of the set in a folder; a range's format names which."""
 
-    Attributes:
-        topics: schema TOPICS.
-        seeds: URLs by topic, for topics that have seeds.
-        balances: one balance for each file of the set; the texts, which lie in files of their own, share one.
-    """
+    source: Path
 
-    topics: pa.Table
-    seeds: Mapping[str, list[str]]
-    balances: list[FileBalance]
+    def ranges(self) -> list[SourceRange]:
+        """The files of the set."""
+        graph = wikispeedia.graph_files(self.source)
+        parts = [(graph[name].path, name) for name in _GRAPH_FILES if name in graph]
+        parts.append((wikispeedia.texts_path(self.source), _TEXTS))
+        return [SourceRange(path, f"{_NAME}/{name}", 0, -1) for path, name in parts]
 
+    def __call__(self, part: SourceRange) -> Iterator[SourceBatch]:
+        graph = wikispeedia.graph_files(self.source)
+        listed, batches = wikispeedia.read_articles(graph["articles.tsv"].open())
+        name = part.format.removeprefix(f"{_NAME}/")
+        if name == "articles.tsv":
+            yield from batches
+        elif name == "categories.tsv":
+            yield from wikispeedia.read_categories(graph[name].open(), listed).batches
+        elif name == "links.tsv":
+            yield from wikispeedia.read_links(graph[name].open(), listed)
+        elif name == _TEXTS:
+            yield from wikispeedia.read_texts(wikispeedia.text_files(self.source), listed)
+        else:
+            yield from wikispeedia.read_paths(graph[name].open(), finished=name == "paths_finished.tsv")
 
-def write_tables(source: Path, folder: Path) -> WrittenTables:
-    """Converts the Wikispeedia set to tables.
-
-    Args:
-        source: folder with the set's archives or what they hold.
-        folder: where pages/, links/, clicks/ and rejects/ are written, one Parquet file for each file of the set
-            that fills the table.
-
-    Raises:
-        InputError: files are missing or damaged.
-    """
-    graph = wikispeedia.graph_files(source)
-    listed, article_batches = wikispeedia.read_articles(graph["articles.tsv"].open())
-    categories = wikispeedia.read_categories(graph["categories.tsv"].open(), listed)
-    texts = wikispeedia.read_texts(wikispeedia.text_files(source), listed)
-    read: list[tuple[str, str, Iterable[SourceBatch]]] = [
-        ("articles", graph["articles.tsv"].path, article_batches),
-        ("categories", graph["categories.tsv"].path, categories.batches),
-        ("texts", wikispeedia.texts_path(source), texts),
-        ("links", graph["links.tsv"].path, wikispeedia.read_links(graph["links.tsv"].open(), listed)),
-    ]
-    for name, finished in (("paths_unfinished", False), ("paths_finished", True)):
-        file = graph.get(f"{name}.tsv")
-        if file is not None:
-            read.append((name, file.path, wikispeedia.read_paths(file.open(), finished=finished)))
-    balances = [_write_batches(folder, name, path, batches) for name, path, batches in read]
-    return WrittenTables(categories.topics, categories.seeds(), balances)
+    def topics(self) -> wikispeedia.TopicRows:
+        """The set's categories as topics, with their seeds."""
+        graph = wikispeedia.graph_files(self.source)
+        listed, _ = wikispeedia.read_articles(graph["articles.tsv"].open())
+        return wikispeedia.read_categories(graph["categories.tsv"].open(), listed)
 
 
-def _write_batches(folder: Path, name: str, path: str, batches: Iterable[SourceBatch]) -> FileBalance:
-    """Writes one file's rows as `<table>/<name>.parquet`."""
-    balance = FileBalance(path)
-    with ExitStack() as stack:
-        writers: dict[str, pq.ParquetWriter] = {}
-        for batch in batches:
-            balance.add(batch)
-            for table, rows in batch.tables.items():
-                if table not in writers:
-                    (folder / table).mkdir(parents=True, exist_ok=True)
-                    target = folder / table / f"{name}.parquet"
-                    writers[table] = stack.enter_context(pq.ParquetWriter(target, rows.schema, compression="zstd"))
-                writers[table].write_table(rows)
-    log.info("%s: %s of %s records used", path, f"{balance.used:,}", f"{balance.records:,}")
-    return balance
+def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
+    """Runs the command; gives the exit status."""
+    options = beam_options(beam_arguments)
+    output: str = arguments.output
+    reading = _Wikispeedia(locate_source(arguments.source, arguments.downloads))
+    ranges, topics = reading.ranges(), reading.topics()
+    folders.claim_folder("--output", output, parts=(*PARTS, _TOPICS, _SEEDS), overwrite=arguments.overwrite)
+    write_parquet(arguments.topics or files.join(output, _TOPICS), topics.topics)
+    for topic, seeds in topics.seeds().items():
+        files.write_bytes(files.join(output, _SEEDS, f"{topic}.txt"), "".join(f"{url}\n" for url in seeds).encode())
+    print(ingest(ranges, reading, output, options, {"dataset": _NAME}))
+    return 0
+
+
+if __name__ == "__main__":
+    from pipelines.cli import command_main
+
+    raise SystemExit(command_main("dataset"))
