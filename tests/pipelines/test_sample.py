@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import re
+from html import unescape
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 
 from pipelines import sample
+from pipelines.cli import main
 from schemas.errors import InputError
-from transforms.sources.sample_web import sample_files
+from tests.snapshots import read_rows
+from transforms.sources.sample_web import captured_urls, sample_files, sample_pages
+from transforms.sources.urls import canonical_url
 
 
 def run(*words: str) -> int:
@@ -63,3 +69,37 @@ def test_a_misspelt_option_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--overwirte: unknown option"):
         sample.run(parsed, others)
     assert not (tmp_path / "sample").exists()
+
+
+def test_ingesting_the_sample_gives_its_pages_and_links(tmp_path: Path) -> None:
+    """The links of the snapshot are those that a pattern finds in the newest bodies, moved where pages have moved."""
+    assert main(["sample", "--output", str(tmp_path / "web"), "--quiet"]) == 0
+    sources = ["--warc", f"{tmp_path}/web/warc/*.warc.gz", "--clicks", f"{tmp_path}/web/clicks/*.parquet"]
+    assert main(["ingest", *sources, "--output", str(tmp_path / "snapshot"), "--quiet"]) == 0
+    captured = set(captured_urls())
+    bodies = {
+        page.url: page.body.decode("latin-1" if "iso-8859-1" in page.headers[0][1] else "utf-8")
+        for page in sample_pages()
+        if page.url in captured and page.headers[0][1].startswith("text/html") and page.status in (200, 404)
+    }
+    pages = {row["url"]: row for row in read_rows(tmp_path / "snapshot" / "pages")}
+    assert set(pages) == set(bodies)
+    assert pages["https://birds.example/de/turmfalke.html"]["language"] == "de"
+    assert "spring letters" in pages["https://news.example/"]["text"]
+    moved = {
+        "http://birds.example/": "https://birds.example/",
+        "https://birds.example/kestrel": "https://birds.example/raptors/kestrel.html",
+        "https://railways.example/index.htm": "https://railways.example/",
+    }
+    found = {(row["source_url"], row["target_url"]) for row in read_rows(tmp_path / "snapshot" / "links")}
+    expected = set()
+    for url, body in bodies.items():
+        based = re.search(r'<base href="([^"]*)">', body)
+        for href in re.findall(r'<a href="([^"]*)"', body):
+            target = canonical_url(urljoin(based[1] if based else url, unescape(href))).url
+            expected.add((url, moved.get(str(target), target)))
+    tonight = "https://astronomy.example/tonight"
+    news = {target for source, target in found - expected if source == "https://astronomy.example/"}
+    assert len(news) == 1
+    assert found - {("https://astronomy.example/", *news)} == expected - {("https://astronomy.example/", tonight)}
+    assert len(read_rows(tmp_path / "snapshot" / "rejects")) == 0

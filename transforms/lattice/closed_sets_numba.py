@@ -158,7 +158,7 @@ def _population(word: np.uint64) -> np.uint64:
 
 
 @_compiled
-def _lowest(word: np.uint64) -> int:
+def _lowest(word: np.uint64) -> np.int64:
     """Position of the lowest one bit of a word that is not 0."""
     return np.int64(_population((word & (~word + ONE)) - ONE))
 
@@ -175,7 +175,7 @@ def _contained(words: Words, part: int, whole: int, width: int) -> bool:
 
 
 @_compiled
-def _common_count(words: Words, one: int, other: int, width: int) -> int:
+def _common_count(words: Words, one: int, other: int, width: int) -> np.int64:
     """Number of bits that the words at two places share."""
     left, right = np.uintp(one), np.uintp(other)
     total = np.uint64(0)
@@ -193,9 +193,9 @@ def _store_common(words: Words, one: int, other: int, target: int, width: int) -
 
 
 @_compiled
-def _surplus(word: np.uint64, first_row: int, weights: Int64s) -> int:
+def _surplus(word: np.uint64, first_row: int, weights: Int64s) -> np.int64:
     """Weight beyond 1 of the rows whose bits stand in a word."""
-    total = 0
+    total = np.int64(0)
     while word != 0:
         total += (weights[first_row + _lowest(word)] >> 32) - 1
         word &= word - ONE
@@ -203,9 +203,9 @@ def _surplus(word: np.uint64, first_row: int, weights: Int64s) -> int:
 
 
 @_compiled
-def _select(words: Words, extent: int, width: int, first_row: int, selected: Int32s) -> int:
+def _select(words: Words, extent: int, width: int, first_row: int, selected: Int32s) -> np.int64:
     """Lists the rows whose bits stand in an extent; returns their number."""
-    count = 0
+    count = np.int64(0)
     for word in range(width):
         bits = words[extent + word]
         base = first_row + (word << 6)
@@ -218,7 +218,7 @@ def _select(words: Words, extent: int, width: int, first_row: int, selected: Int
 
 @_compiled
 def _write_rows(
-    words: Words, extent: int, width: int, first_row: int, rows: Int32s, target: Int32s, position: int
+    words: Words, extent: int, width: int, first_row: int, rows: Int32s, target: Int32s, position: np.int64
 ) -> None:
     """Writes the row numbers of the rows whose bits stand in an extent."""
     for word in range(width):
@@ -265,7 +265,7 @@ def _append(
     intent: Int32s,
     length: int,
     size: int,
-) -> int:
+) -> np.int64:
     """Appends a concept to the output, if there is room for it, all but the rows of its extent.
 
     Returns:
@@ -279,7 +279,7 @@ def _append(
         or extent_end + size > extent_capacity
         or intent_end + length > intent_ranks.shape[0]
     ):
-        return -1
+        return np.int64(-1)
     for position in range(length):
         intent_ranks[intent_end + position] = intent[position]
     registers[CONCEPTS] = concept + 1
@@ -287,7 +287,7 @@ def _append(
     registers[INTENT_END] = intent_end + length
     extent_indptr[concept + 1] = extent_end + size
     intent_indptr[concept + 1] = intent_end + length
-    return extent_end
+    return np.int64(extent_end)
 
 
 @_compiled
@@ -315,7 +315,7 @@ def _count_items(
             # A branch here would be mispredicted half of the time.
             item = entries[entry]
             touched[found] = item
-            found += np.int64(counts[item] == 0)
+            found += 1 if counts[item] == 0 else 0
             counts[item] += weight
     return found, read, total
 
@@ -462,7 +462,7 @@ def _load(
         for place in range(indptr[source_row], indptr[source_row + 1]):
             number = numbers[entries[place]]
             new_entries[entry] = number
-            entry += np.int64(number >= 0)
+            entry += 1 if number >= 0 else 0
         place = entry - 1
         while place >= begin and new_entries[place] >= first:
             words[columns + (new_entries[place] - first) * width + word] |= bit
@@ -782,12 +782,12 @@ def _search(space: _Space, work: _Workspace, state: _State, min_support: int) ->
                 position += 1
                 continue
             if first > 0:
-                size = _select(words, extent, width, first_row, selected)
+                size = int(_select(words, extent, width, first_row, selected))
                 if _have_common_item(indptr, entries, selected, size, first, touched):
                     position += 1
                     continue
             else:
-                size = _common_count(words, extent, extent, width)
+                size = int(_common_count(words, extent, extent, width))
             intent[parent_length] = ranks[first_item + generator]
             if width == 1:
                 kept, length = _narrow_candidates(

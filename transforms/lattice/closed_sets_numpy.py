@@ -337,7 +337,7 @@ def _widths(sizes: Int64s) -> Int64s:
     """Words of a column of so many bits: a power of two, so that databases of like size can be stacked."""
     words = np.maximum(1, (sizes + 63) >> 6)
     # The exponent of a whole number is its length in bits.
-    return np.left_shift(1, np.frexp(words - 1)[1].astype(np.int64))
+    return np.asarray(np.left_shift(1, np.frexp(words - 1)[1].astype(np.int64)), dtype=np.int64)
 
 
 def _sizes(sets: Words) -> Int64s:
@@ -349,7 +349,7 @@ def _sizes(sets: Words) -> Int64s:
 
 def _filled(sets: Words) -> Bools:
     """Which bit sets have members."""
-    return sets[:, 0] != 0 if sets.shape[1] == 1 else sets.any(axis=1)
+    return np.asarray(sets[:, 0] != 0 if sets.shape[1] == 1 else sets.any(axis=1), dtype=np.bool_)
 
 
 def _first_words(sets: Words) -> tuple[Int64s, npt.NDArray[np.uint64]]:
@@ -410,8 +410,8 @@ def _adds_earlier_item(databases: _Databases, nodes: _Nodes, owner: Int64s) -> B
         # Most comparisons fail, so the cheapest comes first.
         missing = ~databases.columns[item, 0]
         missing &= np.repeat(bits, lengths)
-        holds = np.flatnonzero(missing == 0)
-        candidate, item = candidate[holds], item[holds]
+        found = np.flatnonzero(missing == 0)
+        candidate, item = candidate[found], item[found]
         below = item < nodes.items[candidate]
         candidate, item = candidate[below], item[below]
     else:

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from transforms.columnar.arrays import Int64s, column_array, int64s, list_column, list_parts
 from transforms.columnar.ids import set_id
-from transforms.lattice.bundles import AttributeOrder, Bundle, plan_bundles
+from transforms.lattice.attributes import AttributeOrder
+from transforms.lattice.bundles import Bundle, plan_bundles
 from transforms.lattice.closed_sets import closed_sets
 from transforms.lattice.context import Concepts, FormalContext, enumeration_yields_top, top_concept
 from transforms.lattice.search_space import RankedContext

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from transforms.columnar.arrays import Int64s, group_starts, pointers, ragged
 from transforms.columnar.ids import mix_bits, set_id
-from transforms.lattice.bundles import AttributeOrder
+from transforms.lattice.attributes import AttributeOrder, predicted_work
 from transforms.lattice.context import Concepts, FormalContext, Int32s
 
 PAIR_BUDGET = 1 << 20
@@ -79,6 +79,18 @@ class RankedRows:
         keys = np.sort(self.ranks.astype(np.int64) * rows + self.owners)
         return pointers(np.bincount(self.ranks, minlength=self.rank_count)), (keys % rows).astype(np.int32)
 
+    @cached_property
+    def entries_read(self) -> Int64s:
+        """Number of entries of the rows that hold each rank, int64[rank_count]."""
+        lengths = self.lengths[self.owners].astype(np.float64)
+        return np.bincount(self.ranks, weights=lengths, minlength=self.rank_count).astype(np.int64)
+
+    def select(self, numbers: Int64s) -> RankedRows:
+        """Some of the rows, in the order given and numbered anew."""
+        lengths = self.lengths[numbers]
+        ranks = self.ranks[ragged(self.indptr[numbers], lengths)[1]]
+        return RankedRows(pointers(lengths), ranks, self.weights[numbers], self.rank_count, self.min_support)
+
     def keep_entries(self, kept: npt.NDArray[np.bool_]) -> RankedRows:
         """The same rows with only some of the entries of `ranks`."""
         lengths = np.bincount(self.owners[kept], minlength=self.row_count)
@@ -90,10 +102,7 @@ class RankedRows:
         chosen = np.arange(self.row_count, dtype=np.int64)
         for rank in prefix:
             chosen = np.intersect1d(chosen, members[indptr[rank] : indptr[rank + 1]], assume_unique=True)
-        _, entries = ragged(self.indptr[chosen], self.lengths[chosen])
-        rows = RankedRows(
-            pointers(self.lengths[chosen]), self.ranks[entries], self.weights[chosen], self.rank_count, self.min_support
-        )
+        rows = self.select(chosen)
         return rows.keep_entries(~np.isin(rows.ranks, np.array(prefix, dtype=np.int32))), chosen
 
     @cached_property
@@ -146,7 +155,8 @@ class RankedRows:
         keys = holder[pair] * max(1, self.rank_count) + self.ranks[entries]
         found = np.searchsorted(self._entry_keys, keys)
         present = self._entry_keys[np.minimum(found, len(self._entry_keys) - 1)] == keys
-        return held[np.bincount(pair[present], minlength=len(held)) == self.lengths[held]]
+        matches = np.bincount(pair[present], minlength=len(held))
+        return np.asarray(held[matches == self.lengths[held]], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,6 +246,13 @@ class RankedContext:
         _, entries = ragged(indptr[first[by_first]], lengths)
         rows = RankedRows(pointers(lengths), ranks[entries], weights[by_first], len(order), order.min_support)
         return cls(order, rows, pointers(rows.weights), objects[positions].astype(np.int32))
+
+    @cached_property
+    def predicted_work(self) -> float:
+        """Predicted work of enumerating all concepts, in the unit of `attributes.predicted_work`."""
+        rows = self.rows
+        supports = np.diff(rows.columns[0])
+        return float(predicted_work(rows.row_count, supports, rows.entries_read, rows.min_support).sum())
 
     def concepts(
         self, found: RankedConcepts, row_numbers: Int64s | None = None, prefix: Sequence[int] = ()

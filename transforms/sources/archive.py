@@ -350,6 +350,18 @@ def begins_record(data: bytes) -> bool:
     return _WARC_START.match(data) is not None or _ARC_LINE.match(data) is not None
 
 
+def may_be_archive(head: bytes) -> bool:
+    """Whether a file that begins with these bytes (some thousand) can hold records; damaged ones may."""
+    if head.startswith(_ZSTD_MAGIC) or _ZSTD_SKIPPABLE.match(head):
+        return True
+    if head.startswith(_GZIP_MAGIC):
+        try:
+            head = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(head, len(head))
+        except zlib.error:
+            return True
+    return not head or b"WARC/" in head or begins_record(head)
+
+
 def _plain_chunks(stream: BinaryIO, start: int) -> Iterator[_Chunk]:
     stream.seek(start)
     while data := stream.read(CHUNK_BYTES):

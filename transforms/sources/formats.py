@@ -12,10 +12,13 @@ from typing import BinaryIO, Protocol
 
 from schemas.errors import InputError
 from transforms.columnar import files
-from transforms.sources import tables, warc
+from transforms.sources import cc_index, heritrix, nutch, scrapy, tables, warc, wat, wet
+from transforms.sources.archive import may_be_archive
 from transforms.sources.batch import SourceBatch
 from transforms.sources.download import download
+from transforms.sources.logs.lines import is_compressed, line_range
 from transforms.sources.pages import CrawlLimits
+from transforms.sources.parquet import groups_in_range
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _HEAD_BYTES = 4096
@@ -48,16 +51,16 @@ class SourceFormat:
 
 
 def expand(option: str, pattern: str) -> list[str]:
-    """Files that a path, glob or URL names.
+    """Files that a path, glob or URL names; a folder stands for the files in it.
 
     Raises:
         InputError: there is none.
     """
     if _is_http(pattern):
         return [pattern]
+    if files.is_local(pattern) and Path(pattern).is_dir():
+        pattern = files.join(pattern, "*")
     found = [str(file.path) for file in files.match(pattern)]
-    if not found and files.is_local(pattern) and Path(pattern).is_dir():
-        found = [str(file.path) for file in files.match(files.join(pattern, "*"))]
     if not found:
         raise InputError(f"{option} {pattern}: names no file, expected at least one")
     return found
@@ -123,6 +126,15 @@ def _head(stream: BinaryIO, path: str) -> bytes:
     return head
 
 
+def _check_archive(path: str) -> None:
+    if _is_http(path):
+        return
+    with files.open_binary(path) as stream:
+        head = _head(stream, path)
+    if not may_be_archive(head):
+        raise InputError(f"{path}: begins with {head[:16]!r}, expected a WARC or ARC file")
+
+
 def _check_table(path: str, *, table: str) -> None:
     if _is_http(path):
         return
@@ -131,15 +143,53 @@ def _check_table(path: str, *, table: str) -> None:
             tables.check_parquet(stream, table=table, source=path)
 
 
+def _check_index(path: str) -> None:
+    if not _is_http(path):
+        with files.open_binary(path) as stream:
+            cc_index.check(stream, source=path)
+
+
 def _read_table(
     stream: BinaryIO, *, source: str, start: int, end: int | None, limits: CrawlLimits, table: str
 ) -> Iterator[SourceBatch]:
-    """A whole table; tables are not split by bytes."""
-    del start, end, limits
+    del limits
     if tables.table_format(_head(stream, source), source) == tables.PARQUET:
-        yield from tables.read_parquet(stream, table=table, source=source)
+        groups = groups_in_range(stream, source, start, end)
+        yield from tables.read_parquet(stream, table=table, source=source, groups=groups)
     else:
-        yield from tables.read_json_lines(stream, table=table, source=source)
+        yield from tables.read_json_lines(_lines(stream, start, end), table=table, source=source)
+
+
+def _read_index(
+    stream: BinaryIO, *, source: str, start: int, end: int | None, limits: CrawlLimits
+) -> Iterator[SourceBatch]:
+    del limits
+    return cc_index.read(stream, source=source, groups=groups_in_range(stream, source, start, end))
+
+
+def _read_nutch(
+    stream: BinaryIO, *, source: str, start: int, end: int | None, limits: CrawlLimits
+) -> Iterator[SourceBatch]:
+    del limits
+    return nutch.read(_lines(stream, start, end), source=source)
+
+
+def _read_heritrix(
+    stream: BinaryIO, *, source: str, start: int, end: int | None, limits: CrawlLimits
+) -> Iterator[SourceBatch]:
+    del limits
+    return heritrix.read(_lines(stream, start, end), source=source)
+
+
+def _read_scrapy(
+    stream: BinaryIO, *, source: str, start: int, end: int | None, limits: CrawlLimits
+) -> Iterator[SourceBatch]:
+    return scrapy.read(_lines(stream, start, end), source=source, limits=limits)
+
+
+def _lines(stream: BinaryIO, start: int, end: int | None) -> BinaryIO:
+    """The lines that begin in bytes [start, end), or the stream as it is where that is all of it."""
+    return stream if end is None else line_range(stream, start, end)
 
 
 def _archive_splits(path: str) -> bool:
@@ -147,8 +197,17 @@ def _archive_splits(path: str) -> bool:
         return not _head(stream, path).startswith(_ZSTD_MAGIC)
 
 
-def _never(_: str) -> bool:
-    return False
+def _lines_split(path: str) -> bool:
+    with files.open_binary(path) as stream:
+        return not is_compressed(_head(stream, path))
+
+
+def _always(_: str) -> bool:
+    return True
+
+
+def _archive(text: str, read: Read) -> SourceFormat:
+    return SourceFormat(f"{text} files, plain, gzip or zstd", read, _check_archive, _archive_splits)
 
 
 def _table(name: str) -> SourceFormat:
@@ -156,12 +215,22 @@ def _table(name: str) -> SourceFormat:
         f"a {name} table, Parquet or JSON Lines",
         partial(_read_table, table=name),
         partial(_check_table, table=name),
-        _never,
+        _lines_split,
     )
 
 
+def _text(text: str, read: Read) -> SourceFormat:
+    return SourceFormat(text, read, _check_readable, _lines_split)
+
+
 FORMATS: Mapping[str, SourceFormat] = {
-    "warc": SourceFormat("WARC or ARC files, plain, gzip or zstd", warc.read, _check_readable, _archive_splits),
+    "warc": _archive("WARC or ARC", warc.read),
+    "wat": _archive("Common Crawl's WAT", wat.read),
+    "wet": _archive("Common Crawl's WET", wet.read),
+    "cc-index": SourceFormat("Common Crawl's columnar index, Parquet", _read_index, _check_index, _always),
+    "nutch": _text("a dump of Nutch's CrawlDb, CSV or JSON", _read_nutch),
+    "heritrix": _text("Heritrix's crawl.log", _read_heritrix),
+    "scrapy": _text("items of Scrapy, JSON Lines", _read_scrapy),
     "pages": _table("pages"),
     "links": _table("links"),
     "clicks": _table("clicks"),

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
-import pyarrow.parquet as pq
 
 from schemas.errors import InputError
 from schemas.tables import CLICKS, LINKS, PAGES, TableSchema, conform
@@ -25,6 +24,7 @@ from transforms.sources.batch import MAX_REJECT_CHARS, BatchBuilder, SourceBatch
 from transforms.sources.json_lines import parse_object, quote, read_lines
 from transforms.sources.logs.lines import is_compressed
 from transforms.sources.logs.times import written_times
+from transforms.sources.parquet import MAGIC, open_parquet, read_batches
 from transforms.sources.urls import canonicalize
 
 TABLES: dict[str, TableSchema] = {table.name: table for table in (PAGES, LINKS, CLICKS)}
@@ -32,13 +32,9 @@ TABLES: dict[str, TableSchema] = {table.name: table for table in (PAGES, LINKS, 
 
 PARQUET, JSON_LINES = "parquet", "json-lines"
 
-READ_ROWS = 1 << 14
-"""Rows of a Parquet file that are worked on at once: some 2 MiB of links, and no more than some 50 MiB of pages."""
-
 JSON_BLOCK_BYTES = 1 << 20
 """Bytes of JSON Lines that are parsed at once."""
 
-_PARQUET_MAGIC = b"PAR1"
 _URL_COLUMNS = {
     "pages": {"url": ""},
     "links": {"source_url": "source-", "target_url": "target-"},
@@ -52,32 +48,12 @@ def table_format(head: bytes, source: str) -> str:
     Raises:
         InputError: it is neither.
     """
-    if head.startswith(_PARQUET_MAGIC):
+    if head.startswith(MAGIC):
         return PARQUET
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not text or text.startswith(b"{") or is_compressed(head):
         return JSON_LINES
     raise InputError(f"{source}: begins with {head[:16]!r}, expected a Parquet file or JSON Lines")
-
-
-def row_groups(stream: BinaryIO, source: str) -> int:
-    """Number of row groups of a Parquet file.
-
-    Raises:
-        InputError: it is no readable Parquet file.
-    """
-    return int(_open_parquet(stream, source).num_row_groups)
-
-
-def _open_parquet(stream: BinaryIO, source: str) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(stream)
-    except (pa.ArrowException, OSError) as cause:
-        raise InputError(f"{source}: is no readable Parquet file: {_first_line(cause)}") from cause
-
-
-def _first_line(cause: BaseException) -> str:
-    return str(cause).splitlines()[0] if str(cause) else type(cause).__name__
 
 
 def check_parquet(stream: BinaryIO, *, table: str, source: str) -> None:
@@ -86,7 +62,7 @@ def check_parquet(stream: BinaryIO, *, table: str, source: str) -> None:
     Raises:
         InputError: the file is unreadable, a required column is missing, or a column's type does not convert.
     """
-    _check_columns(_open_parquet(stream, source).schema_arrow, TABLES[table], source)
+    _check_columns(open_parquet(stream, source).schema_arrow, TABLES[table], source)
 
 
 def _check_columns(schema: pa.Schema, expected: TableSchema, source: str) -> None:
@@ -115,10 +91,10 @@ def _converts(found: pa.DataType, expected: pa.DataType) -> bool:
         return listed and _converts(found.value_type, expected.value_type)
     textual = pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
     if pa.types.is_string(expected):
-        return textual
+        return bool(textual)
     if pa.types.is_timestamp(expected):
-        return textual or pa.types.is_timestamp(found) or pa.types.is_date(found)
-    return pa.types.is_integer(expected) and (pa.types.is_integer(found) or pa.types.is_floating(found))
+        return bool(textual or pa.types.is_timestamp(found) or pa.types.is_date(found))
+    return bool(pa.types.is_integer(expected) and (pa.types.is_integer(found) or pa.types.is_floating(found)))
 
 
 def read_parquet(
@@ -136,19 +112,9 @@ def read_parquet(
         InputError: the file is unreadable, a required column is missing, or a column's type does not convert.
     """
     expected = TABLES[table]
-    file = _open_parquet(stream, source)
-    _check_columns(file.schema_arrow, expected, source)
-    columns = [name for name in expected.schema.names if name in file.schema_arrow.names]
+    check_parquet(stream, table=table, source=source)
     builder = BatchBuilder(table)
-    batches = file.iter_batches(batch_size=READ_ROWS, row_groups=groups, columns=columns)
-    while True:
-        try:
-            batch = next(batches, None)
-        except (pa.ArrowException, OSError) as cause:
-            raise InputError(f"{source}: is no readable Parquet file: {_first_line(cause)}") from cause
-        if batch is None:
-            break
-        rows = pa.Table.from_batches([batch])
+    for rows in read_batches(stream, source, columns=expected.schema.names, groups=groups):
         prepared, invalid = _prepared(rows, expected)
         _settle(builder, expected, conform(prepared, expected, check_nulls=False), invalid, _row_quote(rows))
         yield from builder.drain()

@@ -21,12 +21,15 @@ MAX_LINE_BYTES = 1 << 20
 _READ_BYTES = 1 << 18
 _COMPRESSED_BYTES = 4 << 10  # fed at once to a decompressor, whose output per call it bounds (some ten MiB at worst)
 
-_DECOMPRESSORS: tuple[tuple[bytes, Callable[[], Any]], ...] = (
-    (b"\x1f\x8b", lambda: zlib.decompressobj(wbits=31)),
-    (b"BZh", bz2.BZ2Decompressor),
-    (b"\x28\xb5\x2f\xfd", lambda: zstandard.ZstdDecompressor().decompressobj()),
+_DECOMPRESSORS: tuple[tuple[re.Pattern[bytes], Callable[[], Any]], ...] = (
+    (re.compile(rb"\x1f\x8b\x08"), lambda: zlib.decompressobj(wbits=31)),
+    (re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"), bz2.BZ2Decompressor),
+    (re.compile(rb"\x28\xb5\x2f\xfd"), lambda: zstandard.ZstdDecompressor().decompressobj()),
 )
-_MAGIC_BYTES = max(len(magic) for magic, _ in _DECOMPRESSORS)
+"""How gzip (RFC 1952), bzip2 (with its first block's mark: text may begin with BZh) and Zstandard (RFC 8878) begin."""
+
+MAGIC_BYTES = 10
+"""Bytes that tell whether a file is compressed."""
 
 
 class Block(NamedTuple):
@@ -48,8 +51,8 @@ class DamagedStreamError(Exception):
 
 
 def is_compressed(head: bytes) -> bool:
-    """Whether a file that begins with these bytes (4 are enough) is gzip, bzip2 or Zstandard."""
-    return any(head.startswith(magic) for magic, _ in _DECOMPRESSORS)
+    """Whether a file that begins with these bytes (`MAGIC_BYTES` are enough) is gzip, bzip2 or Zstandard."""
+    return any(magic.match(head) for magic, _ in _DECOMPRESSORS)
 
 
 def blocks(stream: BinaryIO, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
@@ -111,9 +114,9 @@ def decompressed(stream: BinaryIO) -> Iterator[bytes]:
         DamagedStreamError: the rest can't be had.
     """
     head = b""
-    while len(head) < _MAGIC_BYTES and (more := _read(stream, _READ_BYTES)):
+    while len(head) < MAGIC_BYTES and (more := _read(stream, _READ_BYTES)):
         head += more
-    make = next((make for magic, make in _DECOMPRESSORS if head.startswith(magic)), None)
+    make = next((make for magic, make in _DECOMPRESSORS if magic.match(head)), None)
     if make is None:
         while head:
             yield head

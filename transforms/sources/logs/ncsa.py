@@ -22,21 +22,22 @@ from transforms.sources.logs.fates import Tally
 from transforms.sources.logs.spans import QUOTE, SPACE, Fields, Lines, Separated, separate, slices, value_spans
 from transforms.sources.logs.times import apache_times
 
-_OPENING, _CLOSING = ord("["), ord("]")
+_OPENING, _CLOSING, _DASH, _ZERO, _NINE = ord("["), ord("]"), ord("-"), ord("0"), ord("9")
 
 _COMMON_FIELDS = 8  # client, ident, account, [time, zone], "request", status, bytes
 _COMBINED_FIELDS = 10  # and "referrer", "user agent"
 
 _REST = (
-    r"(?P<account>[^\[]*?) \[(?P<time>[^\]]*)\] "
-    r'"(?P<request>.*?)" (?P<status>[0-9-]+) (?P<bytes>[0-9-]+)'
+    r"(?P<ident>[^ ]+) (?P<account>.*?) \[(?P<time>[^ ]* [^ ]*)\] "
+    r'"(?P<request>.*?)" (?P<status>[0-9-][^ "]*) [0-9-][^ "]*'
     r'(?P<tail> "(?P<referrer>(?:[^"\\]|\\.)*)" "(?P<agent>(?:[^"\\]|\\.)*)"(?: .*)?'
     r'| "(?P<loose_referrer>.*?)" "(?P<loose_agent>.*)"(?: [^"]*)?)?\s*$'
 )
+_NAME = r"[^ -][^ ]*|-[^ ]+"  # whatever is not a lone dash
 _ADDRESS = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*"
-_PLAIN = rf"(?s)^(?P<client>\S+) (?P<ident>\S+) {_REST}"
-_HOSTED = rf"(?s)^(?P<host>\S+) (?P<client>\S+) (?P<ident>\S+) {_REST}"
-_SURELY_HOSTED = rf"(?s)^(?P<host>\S+) (?P<client>{_ADDRESS}) (?P<ident>\S+) {_REST}"
+_PLAIN = rf"(?s)^(?P<client>[^ ]+) {_REST}"
+_HOSTED = rf"(?s)^(?P<host>[^ ]+) (?P<client>{_NAME}) {_REST}"
+_SURELY_HOSTED = rf"(?s)^(?P<host>[^ ]+) (?P<client>{_ADDRESS}) {_REST}"
 
 _ESCAPE = re.compile(rb"\\(x[0-9A-Fa-f]{2}|.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"v": b"\v", b"f": b"\f"}
@@ -89,10 +90,17 @@ def _well_formed(separated: Separated, left: npt.NDArray[np.bool_], offset: int,
     if not len(chosen):
         return chosen
     fields = separated.fields(chosen, offset + size)
-    fits = fields.is_wrapped(offset + 5, QUOTE, QUOTE)
     content = fields.lines.content
+    fits = fields.is_wrapped(offset + 5, QUOTE, QUOTE)
     fits &= content[fields.starts(offset + 3)] == _OPENING
     fits &= content[fields.ends(offset + 4) - 1] == _CLOSING
+    for number in (offset + 6, offset + 7):
+        first = content[np.minimum(fields.starts(number), len(content) - 1)]
+        fits &= (first == _DASH) | ((first >= _ZERO) & (first <= _NINE))
+    for name in range(offset + 2):
+        fits &= fields.ends(name) > fields.starts(name)
+    if offset:
+        fits &= (content[fields.starts(1)] != _DASH) | (fields.ends(1) - fields.starts(1) > 1)
     if size == _COMBINED_FIELDS:
         fits &= fields.is_wrapped(offset + 8, QUOTE, QUOTE) & fields.is_wrapped(offset + 9, QUOTE, QUOTE)
     return chosen[fits]

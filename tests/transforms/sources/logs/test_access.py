@@ -247,14 +247,15 @@ def test_json_lines_have_their_fates(line: bytes, fate: str) -> None:
 
 W3C = (
     "#Software: Microsoft Internet Information Services 10.0\n"
-    "#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) sc-status\n"
+    "#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip "
+    "cs(User-Agent) cs(Referer) sc-status\n"
 )
 
 
 def test_iis_logs_are_read_and_may_change_their_columns() -> None:
     agent = BROWSER.replace(" ", "+")
     row = f"2012-02-10 21:42:07 10.0.0.1 GET /p x=1 443 - 203.0.113.7 {agent} {GOOGLE} 200\n"
-    other = f"#Fields: time date c-ip cs-method cs-uri-stem sc-status\n21:42:07 2012-02-10 203.0.113.7 GET /q 200\n"
+    other = "#Fields: time date c-ip cs-method cs-uri-stem sc-status\n21:42:07 2012-02-10 203.0.113.7 GET /q 200\n"
     outcome = read_all("w3c", (W3C + row + "too few\n" + other).encode())
     assert (outcome.records, outcome.used) == (6, 2)
     assert outcome.ignored == {"header": 3}
@@ -275,7 +276,8 @@ def test_a_space_is_a_plus_in_the_user_agent_of_iis() -> None:
 def test_cloudfront_logs_are_read() -> None:
     header = (
         "#Version: 1.0\n#Fields: date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status "
-        "cs(Referer) cs(User-Agent) cs-uri-query cs(Cookie) x-edge-result-type x-edge-request-id x-host-header cs-protocol\n"
+        "cs(Referer) cs(User-Agent) cs-uri-query cs(Cookie) x-edge-result-type x-edge-request-id x-host-header "
+        "cs-protocol\n"
     )
     agent = BROWSER.replace(" ", "%20")
     referrer = GOOGLE.replace("%", "%25").replace("+", "%2B")

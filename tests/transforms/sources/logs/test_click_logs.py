@@ -80,15 +80,15 @@ def test_sogou_in_both_layouts() -> None:
 
 def test_wikipedia_clickstream() -> None:
     content = (
-        "prev\tcurr\ttype\tn\n"
-        "Moon\tNaN\tlink\t123\n"
-        "other-search\tApollo_11\texternal\t9\n"
-        "other-empty\tApollo_11\texternal\t1000\n"
-        "Moon\tWho?\tother\t10\n"
-        "Moon\tEarth\tlink\t0\n"
-        "Moon\tEarth\tlink\t-1\n"
-        "Moon\tEarth\n"
-    ).encode()
+        b"prev\tcurr\ttype\tn\n"
+        b"Moon\tNaN\tlink\t123\n"
+        b"other-search\tApollo_11\texternal\t9\n"
+        b"other-empty\tApollo_11\texternal\t1000\n"
+        b"Moon\tWho?\tother\t10\n"
+        b"Moon\tEarth\tlink\t0\n"
+        b"Moon\tEarth\tlink\t-1\n"
+        b"Moon\tEarth\n"
+    )
     outcome = read_all("wikipedia-clickstream", content, NO_SALT, "dumps/clickstream-dewiki-2024-03.tsv.gz")
     assert (outcome.used, outcome.ignored) == (3, {"header": 1, "no-source-page": 1})
     assert outcome.rejected == {"count-invalid": 2, "layout-unknown": 1}

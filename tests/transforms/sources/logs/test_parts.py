@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import bz2
 import datetime
+import gzip
 import hashlib
 import re
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import zstandard
 from crawleruseragents import CRAWLER_USER_AGENTS_DATA, is_crawler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.transforms.sources.logs.helpers import BROWSER
 from transforms.sources.logs.access import split_requests
-from transforms.sources.logs.lines import is_compressed
+from transforms.sources.logs.lines import MAGIC_BYTES, is_compressed
 from transforms.sources.logs.robots import are_robots
 from transforms.sources.logs.searches import NO_REFERRER, ReferrerReader, engine_parameters, search_engines
 from transforms.sources.logs.spans import find_lines, separate, slices, value_spans
@@ -86,15 +89,14 @@ def test_requests_are_split_at_method_and_protocol(requests: list[bytes]) -> Non
         assert found == (verb, request[len(verb) + 1 if verb else 0 : end])
 
 
-MOMENTS = st.datetimes(datetime.datetime(1970, 1, 2), datetime.datetime(2261, 1, 1))  # noqa: DTZ001
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+MOMENTS = st.datetimes(datetime.datetime(1970, 1, 2), datetime.datetime(2261, 1, 1))
 
 
 @given(moment=MOMENTS, zone=st.integers(-14 * 60, 14 * 60))
 def test_times_are_what_the_calendar_says(moment: datetime.datetime, zone: int) -> None:
     aware = moment.replace(microsecond=0, tzinfo=datetime.timezone(datetime.timedelta(minutes=zone)))
-    text = aware.strftime("%d/@/%Y:%H:%M:%S %z").replace(
-        "@", "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()[moment.month - 1]
-    )
+    text = aware.strftime("%d/@/%Y:%H:%M:%S %z").replace("@", MONTHS[moment.month - 1])
     text = re.sub(r"/(\d+):", lambda match: f"/{int(match[1]):04}:", text, count=1)
     utc = moment.replace(microsecond=0, tzinfo=UTC)
     assert apache_times(binary(text.encode())).to_pylist() == [aware]
@@ -263,7 +265,8 @@ def test_a_memo_works_once_on_a_value_until_it_forgets(rounds: list[list[bytes]]
 
 
 def test_compressed_files_are_known_by_their_first_bytes() -> None:
-    assert is_compressed(b"\x1f\x8b\x08\x00")
-    assert is_compressed(b"BZh9")
-    assert is_compressed(b"\x28\xb5\x2f\xfd")
+    for compress in (gzip.compress, bz2.compress, zstandard.compress):
+        for content in (b"", b"text"):
+            assert is_compressed(compress(content)[:MAGIC_BYTES])
+    assert not is_compressed(b"BZhost.example - -")
     assert not is_compressed(b"1.2.")

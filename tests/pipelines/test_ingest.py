@@ -1,0 +1,198 @@
+"""`semrank ingest` as its user meets it: the sample's archives, tables, balance, bad input, equal bytes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines import ingest
+from pipelines.cli import main
+from tests.snapshots import read_rows
+
+TABLES = ("pages", "links", "clicks", "aliases", "history", "rejects")
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sample") / "web"
+    assert main(["sample", "--output", str(folder), "--quiet"]) == 0
+    return folder
+
+
+def run_ingest(output: Path, *options: str) -> int:
+    return main(["ingest", "--output", str(output), "--quiet", *options])
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "manifest.json").read_text(encoding="utf-8")))
+
+
+def table_bytes(folder: Path) -> dict[str, bytes]:
+    return {f"{path.parent.name}/{path.name}": path.read_bytes() for path in sorted(folder.glob("*/*.parquet"))}
+
+
+def test_sample_balances_and_moves_links(sample: Path, tmp_path: Path) -> None:
+    output = tmp_path / "snapshot"
+    assert run_ingest(output, "--warc", f"{sample}/warc/*", "--clicks", f"{sample}/clicks/*") == 0
+    manifest = manifest_of(output)
+    assert {Path(entry["path"]).name for entry in manifest["sources"]} == {
+        path.name for folder in ("warc", "clicks") for path in (sample / folder).iterdir()
+    }
+    for entry in manifest["sources"]:
+        accounted = entry["used"] + sum(entry["rejected"].values()) + sum(entry["ignored"].values())
+        assert entry["records"] == accounted > 0
+    assert manifest["rows"] == {name: len(read_rows(output / name)) for name in TABLES}
+    pages = [row["url"] for row in read_rows(output / "pages")]
+    assert len(pages) == len(set(pages))
+    moved = {row["url"] for row in read_rows(output / "aliases") if row["kind"] != "canonical"}
+    assert moved
+    assert not moved & {row["target_url"] for row in read_rows(output / "links")}
+
+
+def test_newest_capture_wins_and_earlier_digests_are_history(tmp_path: Path) -> None:
+    rows = [
+        {"url": "https://a.example/x", "fetched_at": "2024-01-02T00:00:00Z", "text": "new", "content_digest": "d2"},
+        {
+            "url": "https://A.example:443/x#top",
+            "fetched_at": "2024-01-01T00:00:00Z",
+            "text": "old",
+            "content_digest": "d1",
+        },
+        {"url": "https://a.example/x", "text": "undated", "content_digest": "d0"},
+    ]
+    source = tmp_path / "pages.jsonl"
+    source.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert run_ingest(tmp_path / "snapshot", "--pages", str(source)) == 0
+    [page] = read_rows(tmp_path / "snapshot" / "pages")
+    assert (page["url"], page["text"]) == ("https://a.example/x", "new")
+    assert [row["content_digest"] for row in read_rows(tmp_path / "snapshot" / "history")] == ["d1", "d0"]
+
+
+def test_bytes_do_not_depend_on_partitions_files_or_order(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = ["--warc", f"{sample}/warc/*", "--clicks", f"{sample}/clicks/*"]
+    monkeypatch.setattr(ingest, "partition_count", lambda _: 4)
+    assert run_ingest(tmp_path / "whole", *sources) == 0
+    monkeypatch.setattr(ingest, "RANGE_BYTES", 20_000)
+    assert run_ingest(tmp_path / "ranges", *sources) == 0
+    whole, ranges = table_bytes(tmp_path / "whole"), table_bytes(tmp_path / "ranges")
+    assert whole == ranges
+    assert manifest_of(tmp_path / "whole")["sources"] == manifest_of(tmp_path / "ranges")["sources"]
+
+    clicks = pq.read_table(sample / "clicks").to_pylist()
+    shuffled = tmp_path / "clicks.parquet"
+    pq.write_table(
+        pa.Table.from_pylist(clicks[::-1], schema=pq.read_schema(next((sample / "clicks").iterdir()))), shuffled
+    )
+    assert run_ingest(tmp_path / "shuffled", "--warc", f"{sample}/warc/*", "--clicks", str(shuffled)) == 0
+    assert table_bytes(tmp_path / "shuffled") == whole
+
+
+def test_bad_rows_are_rejects_with_a_reason(tmp_path: Path) -> None:
+    lines = [
+        {"source_url": "https://a.example/", "target_url": "https://b.example/"},
+        {"source_url": "https://a.example/", "target_url": "http://[x"},
+        {"source_url": None, "target_url": "https://b.example/"},
+    ]
+    source = tmp_path / "links.jsonl"
+    source.write_text("\n".join(map(json.dumps, lines)) + "\n{broken\n", encoding="utf-8")
+    assert run_ingest(tmp_path / "snapshot", "--links", str(source)) == 0
+    [entry] = manifest_of(tmp_path / "snapshot")["sources"]
+    assert (entry["records"], entry["used"]) == (4, 1)
+    rejects = read_rows(tmp_path / "snapshot" / "rejects")
+    assert len(rejects) == sum(entry["rejected"].values()) == 3
+    assert all(row["reason"] and row["stage"] for row in rejects)
+
+
+def test_chains_of_redirects_lead_to_their_end(sample: Path, tmp_path: Path) -> None:
+    """The sample has redirects; links to them lead to pages that are no redirects themselves."""
+    output = tmp_path / "snapshot"
+    assert run_ingest(output, "--warc", f"{sample}/warc/*") == 0
+    aliases = {row["url"]: row["target_url"] for row in read_rows(output / "aliases") if row["kind"] == "redirect"}
+    for target in aliases.values():
+        assert target not in aliases or aliases[target] != target
+
+
+def _write(path: Path, table: pa.Table) -> Path:
+    pq.write_table(table, path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        (pa.table({"target_url": ["https://a.example/"]}), "column 'source_url' is missing"),
+        (pa.table({"source_url": [1], "target_url": ["https://a.example/"]}), "column 'source_url' has type int64"),
+    ],
+)
+def test_unusable_columns_end_with_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], table: pa.Table, expected: str
+) -> None:
+    source = _write(tmp_path / "links.parquet", table)
+    assert run_ingest(tmp_path / "snapshot", "--links", str(source)) == 2
+    message = capsys.readouterr().err
+    assert expected in message
+    assert message.count("\n") == 1
+    assert not (tmp_path / "snapshot").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], "nothing to read"),
+        (["--warc", "no-such-file.warc"], "names no file"),
+        (["--log", "unheard-of=x.log"], "expected FORMAT=GLOB"),
+        (["--log", "combined=x.log"], "--user-salt is missing"),
+        (["--max-links", "0", "--warc", "x"], "--max-links: found 0"),
+    ],
+)
+def test_unusable_options_end_with_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], expected: str
+) -> None:
+    assert run_ingest(tmp_path / "snapshot", *options) == 2
+    message = capsys.readouterr().err
+    assert expected in message
+    assert message.count("\n") == 1
+    assert not (tmp_path / "snapshot").exists()
+
+
+def test_unreadable_parquet_ends_with_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "pages.parquet"
+    source.write_bytes(b"PAR1 this is no footer")
+    assert run_ingest(tmp_path / "snapshot", "--pages", str(source)) == 2
+    assert "no readable Parquet file" in capsys.readouterr().err
+
+
+def test_finished_snapshot_is_kept(sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    clicks = tmp_path / "clicks"
+    shutil.copytree(sample / "clicks", clicks)
+    assert run_ingest(tmp_path / "snapshot", "--clicks", str(clicks)) == 0
+    assert run_ingest(tmp_path / "snapshot", "--clicks", str(clicks)) == 2
+    assert "--overwrite replaces it" in capsys.readouterr().err
+    assert run_ingest(tmp_path / "snapshot", "--clicks", str(clicks), "--overwrite") == 0
+
+
+def test_access_log_becomes_clicks(tmp_path: Path) -> None:
+    line = '1.2.3.4 - - [01/Jan/2024:10:00:0{second} +0000] "GET {path} HTTP/1.1" 200 10 "{referrer}" "Mozilla/5.0"\n'
+    log = tmp_path / "access.log"
+    log.write_text(
+        line.format(second=0, path="/search?q=barn+owl", referrer="-")
+        + line.format(second=5, path="/owls/barn", referrer="https://site.example/search?q=barn+owl")
+        + line.format(second=9, path="/owls/tawny", referrer="https://site.example/owls/barn"),
+        encoding="utf-8",
+    )
+    options = ["--log", f"combined={log}", "--log-site", "https://site.example", "--site-search", "q"]
+    assert run_ingest(tmp_path / "snapshot", *options, "--user-salt", "a secret text") == 0
+    clicks = read_rows(tmp_path / "snapshot" / "clicks")
+    assert [(row["query"], row["url"]) for row in clicks] == [
+        ("barn owl", "https://site.example/owls/barn"),
+        ("barn owl", "https://site.example/owls/tawny"),
+    ]
+    assert "1.2.3.4" not in str(clicks)

@@ -1,0 +1,107 @@
+"""`semrank rounds` goes on after its last finished round; `semrank explain` tells a URL's terms."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pipelines.cli import main
+from tests.pipelines.test_rank import P13_CLICKS, P13_LINKS, P13_PAGES, link, url
+from tests.snapshots import read_rows, write_snapshot
+
+LINKS = [*P13_LINKS, link(5, 9), link(8, 10), link(9, 11)]
+PAGES = [*P13_PAGES, *({"url": url(number), "keywords": ["spider", "technology"]} for number in (9, 10, 11))]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("rounds")
+    write_snapshot(folder / "snapshot", PAGES, LINKS, P13_CLICKS)
+    (folder / "seeds.txt").write_text("\n".join(map(url, (1, 2, 3))), encoding="utf-8")
+    assert run_rounds(folder, 3, folder / "rounds") == 0
+    return folder
+
+
+def run_rounds(folder: Path, count: int, output: Path, *options: str) -> int:
+    return main(
+        [
+            "rounds",
+            *("--snapshot", str(folder / "snapshot"), "--seeds", str(folder / "seeds.txt")),
+            *("--rounds", str(count), "--output", str(output), "--quiet", *options),
+        ]
+    )
+
+
+def frontiers(output: Path) -> list[bytes]:
+    return [path.read_bytes() for path in sorted(output.glob("round-*/frontier/*.parquet"))]
+
+
+def test_queue_of_a_round_is_what_the_last_one_selected(finished: Path) -> None:
+    rounds = sorted((finished / "rounds").iterdir())
+    assert [path.name for path in rounds] == ["round-0000", "round-0001", "round-0002"]
+    for earlier, later in itertools.pairwise(rounds):
+        selected = {row["url"] for row in read_rows(earlier / "frontier") if row["selected"]}
+        ranked = {row["url"] for row in read_rows(later / "frontier")}
+        assert selected
+        assert not selected & ranked
+    assert {row["url"] for row in read_rows(rounds[1] / "frontier")} >= {url(9), url(10)}
+
+
+def test_ended_run_goes_on_with_the_same_bytes(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished / "rounds", tmp_path / "rounds")
+    # As a killed run leaves them: round 1 without its manifest, round 2 not begun.
+    (tmp_path / "rounds" / "round-0001" / "manifest.json").unlink()
+    shutil.rmtree(tmp_path / "rounds" / "round-0002")
+    before = (tmp_path / "rounds" / "round-0000" / "manifest.json").read_bytes()
+    assert run_rounds(finished, 3, tmp_path / "rounds") == 0
+    assert frontiers(tmp_path / "rounds") == frontiers(finished / "rounds")
+    assert (tmp_path / "rounds" / "round-0000" / "manifest.json").read_bytes() == before
+
+
+def test_other_options_do_not_go_on_from_finished_rounds(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(finished / "rounds", tmp_path / "rounds")
+    assert run_rounds(finished, 3, tmp_path / "rounds", "--weight", "0.9") == 2
+    assert "was made with weight 0.4, expected 0.9" in capsys.readouterr().err
+
+
+def test_nothing_selected_ends_the_rounds(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_rounds(finished, 3, tmp_path / "rounds", "--threshold", "1") == 0
+    assert [path.name for path in (tmp_path / "rounds").iterdir()] == ["round-0000"]
+    assert "round 1: not run" in capsys.readouterr().out
+
+
+def test_number_of_rounds_is_checked(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_rounds(finished, 0, tmp_path / "rounds") == 2
+    assert "--rounds: found 0" in capsys.readouterr().err
+
+
+def test_explain_tells_the_terms(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = finished / "rounds" / "round-0000"
+    row = read_rows(folder / "frontier")[0]
+    assert main(["explain", "--round", str(folder), row["url"]]) == 0
+    text = capsys.readouterr().out
+    assert f"rank 1 of 5, score {row['score']:.6f}, selected" in text
+    assert "score = 0.4 x extension + 0.6 x intension" in text
+    assert main(["explain", "--round", str(folder), row["url"], "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["frontier"]["score"] == row["score"]
+    assert facts["base_concept"]["concept"] == row["base_concept"]
+    weighted = 0.4 * row["extension"] + 0.6 * row["intension"]
+    assert row["score"] == pytest.approx(weighted, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [("https://elsewhere.example/", "is not in the frontier"), ("http://[x", "is no URL")],
+)
+def test_explain_names_what_is_wrong(
+    finished: Path, capsys: pytest.CaptureFixture[str], address: str, expected: str
+) -> None:
+    assert main(["explain", "--round", str(finished / "rounds" / "round-0000"), address]) == 2
+    assert expected in capsys.readouterr().err

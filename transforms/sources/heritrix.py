@@ -1,0 +1,122 @@
+"""Heritrix's crawl.log: what was fetched, and by which link it was found.
+
+A line has, separated by spaces: time of logging, fetch status, size, URI, discovery path, the URI it was found on,
+content type, worker, begin and duration of the fetch, digest, source tag, annotations, and perhaps a JSON object.
+The last letter of the discovery path says how the URI was found: L a link, R a redirect, E and X what a page embeds, I
+by inference, S by speculation, P what was needed first (DNS, robots.txt).
+
+| line | fate |
+|---|---|
+| status 2xx, HTML or plain text | page row without text; history row if it is an unchanged duplicate |
+| found by a link (L) | also a link row, whether or not the fetch succeeded |
+| found by a redirect (R) | also an alias row |
+| status 404, 410 | page row that says so |
+| else | ignored, by reason |
+
+A redirect's own line is ignored, since its target's line tells where it led.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from transforms.sources.batch import BatchBuilder, SourceBatch
+from transforms.sources.json_lines import quote, read_lines
+from transforms.sources.pages import GONE, REDIRECT, REDIRECTS, microseconds
+from transforms.sources.payload import HTML_TYPES, media_type
+from transforms.sources.urls import canonical_url
+
+STAGE = "heritrix"
+
+_FIELDS = 12  # the optional JSON object stays in the last one
+_STATUS = re.compile(r"-?[0-9]{1,5}")
+_BEGIN = re.compile(r"([0-9]{14})([0-9]{3})?(?:\+[0-9]+)?")
+_DUPLICATE = "duplicate:"  # how annotations name a fetch whose content was seen before
+_PAGE_TYPES = HTML_TYPES | {"text/plain"}
+
+
+def read(stream: BinaryIO, *, source: str) -> Iterator[SourceBatch]:
+    """Batches of a crawl.log.
+
+    Args:
+        stream: whole lines, perhaps compressed.
+        source: name of the file, for reject rows.
+    """
+    builder = BatchBuilder(STAGE)
+    for line in read_lines(stream):
+        described = f"{source} {quote(line.data)}"
+        if line.problem is not None:
+            builder.reject(line.problem, described)
+        else:
+            _settle(builder, line.data.decode("utf-8", "replace").split(None, _FIELDS - 1), described)
+        yield from builder.drain()
+    yield from builder.drain(last=True)
+
+
+def _settle(builder: BatchBuilder, fields: list[str], described: str) -> None:
+    if len(fields) < 4 or not _STATUS.fullmatch(fields[1]):
+        builder.reject("layout-unknown", described)
+        return
+    fields += ["-"] * (_FIELDS - len(fields))
+    logged, code, _, raw, path, via, content_type, _, begin, digest, _, annotations = fields
+    url, reason = canonical_url(raw)
+    if url is None:
+        if reason == "scheme-unsupported":
+            builder.ignore("not-web")
+        else:
+            builder.reject(reason or "url-invalid", described)
+        return
+    hop = path[-1:]
+    if hop == "P":
+        builder.ignore("prerequisite")
+        return
+    fetched_at = _fetch_time(begin, logged)
+    status = int(code)
+    found = _found(builder, url, hop, via, fetched_at)
+    seen = None if digest == "-" else digest
+    if 200 <= status < 300:
+        if (media_type(content_type) or "-") not in _PAGE_TYPES:
+            reason = "not-html"
+        elif _DUPLICATE in annotations:
+            builder.append("history", (url, fetched_at, seen))
+            reason = None
+        else:
+            builder.append("pages", (url, fetched_at, status, None, None, None, None, seen))
+            reason = None
+    elif status in GONE:
+        builder.append("pages", (url, fetched_at, status, None, None, None, None, None))
+        reason = None
+    elif status in REDIRECTS:
+        reason = "redirect"
+    else:
+        reason = f"status-{status // 100}xx" if status >= 100 else "not-fetched"
+    if found or reason is None:
+        builder.use()
+    else:
+        builder.ignore(reason)
+
+
+def _found(builder: BatchBuilder, url: str, hop: str, via: str, fetched_at: int | None) -> bool:
+    """Add the link or alias that led to the URL; gives whether there is one."""
+    if hop not in ("L", "R") or via == "-":
+        return False
+    origin = canonical_url(via).url
+    if origin is None or origin == url:
+        return False
+    if hop == "L":
+        builder.append("links", (origin, url, None, None))
+    else:
+        builder.append("aliases", (origin, url, fetched_at, REDIRECT))
+    return True
+
+
+def _fetch_time(begin: str, logged: str) -> int | None:
+    """When the fetch began; where that is not told, when it was logged."""
+    found = _BEGIN.fullmatch(begin)
+    if found is not None:
+        moment = microseconds(found[1])
+        if moment is not None:
+            return moment + int(found[2] or 0) * 1_000
+    return microseconds(logged)

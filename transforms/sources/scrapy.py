@@ -1,0 +1,153 @@
+"""Items that Scrapy spiders export as JSON Lines (`-o pages.jsonl`).
+
+Items have the fields that their authors gave them, so each column is looked for under the usual names:
+
+| column | fields, the first that is there counts |
+|---|---|
+| url | url, response_url, page_url, link |
+| fetched_at | fetched_at, crawled_at, scraped_at, timestamp, date, time |
+| status | status, status_code |
+| title | title |
+| text | text, content, body, html, body_html |
+| language | language, lang |
+| links | links, outlinks: URLs, or objects with url or href, text or anchor, nofollow |
+| aliases | redirect_urls, redirected_from: the URLs that were passed through |
+
+Text that is HTML is read as a page is, its links too where the item lists none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from transforms.sources.batch import BatchBuilder, SourceBatch, well_formed
+from transforms.sources.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language, read_html
+from transforms.sources.json_lines import parse_object, quote, read_lines
+from transforms.sources.languages import language_code
+from transforms.sources.links import PageLinks, squeeze
+from transforms.sources.logs.times import written_times
+from transforms.sources.pages import REDIRECT, CrawlLimits, Fetch, page, settle_status
+from transforms.sources.payload import looks_like_html
+from transforms.sources.urls import canonical_url
+
+STAGE = "scrapy"
+
+URL_FIELDS = ("url", "response_url", "page_url", "link")
+TIME_FIELDS = ("fetched_at", "crawled_at", "scraped_at", "timestamp", "date", "time")
+STATUS_FIELDS = ("status", "status_code")
+TEXT_FIELDS = ("text", "content", "body", "html", "body_html")
+LANGUAGE_FIELDS = ("language", "lang")
+LINK_FIELDS = ("links", "outlinks")
+PASSED_FIELDS = ("redirect_urls", "redirected_from")
+
+
+def read(
+    stream: BinaryIO,
+    *,
+    source: str,
+    limits: CrawlLimits = CrawlLimits(),  # noqa: B008 - immutable
+) -> Iterator[SourceBatch]:
+    """Batches of a file of items.
+
+    Args:
+        stream: whole lines, perhaps compressed.
+        source: name of the file, for reject rows.
+        limits: bounds on what is taken.
+    """
+    builder = BatchBuilder(STAGE)
+    for line in read_lines(stream, limits.max_record_bytes):
+        described = f"{source} {quote(line.data)}"
+        item = parse_object(line.data) if line.problem is None else line.problem
+        if isinstance(item, str):
+            builder.reject(item, described)
+        else:
+            _settle(builder, item, described, limits)
+        yield from builder.drain()
+    yield from builder.drain(last=True)
+
+
+def _settle(builder: BatchBuilder, item: Mapping[str, Any], described: str, limits: CrawlLimits) -> None:
+    raw = _first(item, URL_FIELDS)
+    url, reason = canonical_url(raw if isinstance(raw, str) else "")
+    if url is None:
+        builder.reject(reason or "url-invalid", described)
+        return
+    fetched_at = _time(_first(item, TIME_FIELDS))
+    fetch = Fetch(url, fetched_at, _status(_first(item, STATUS_FIELDS)), None, described)
+    for passed in _strings(_first(item, PASSED_FIELDS)):
+        origin = canonical_url(passed).url
+        if origin is not None and origin != url:
+            builder.append("aliases", (origin, url, fetched_at, REDIRECT))
+    if settle_status(builder, fetch, None):
+        return
+    content = _text(item, TEXT_FIELDS)
+    title = _text(item, ("title",))
+    language = language_code(_text(item, LANGUAGE_FIELDS))
+    listed = _first(item, LINK_FIELDS)
+    links = PageLinks(url, limits.max_links)
+    if isinstance(listed, list):
+        _take_links(listed, links)
+    if content is not None and looks_like_html(content[:4096].encode("utf-8", "replace")):
+        html = read_html(content.encode("utf-8", "replace"), url=url, charset="utf-8", max_links=limits.max_links)
+        page(
+            builder,
+            fetch,
+            title=squeeze(title, MAX_TITLE_CHARS) or html.title,
+            text=html.text,
+            language=language or html.language,
+            links=links if isinstance(listed, list) else html.links,
+        )
+        return
+    text = None if content is None else content[:MAX_TEXT_CHARS].strip() or None
+    page(
+        builder,
+        fetch,
+        title=squeeze(title, MAX_TITLE_CHARS),
+        text=text,
+        language=language or guess_language(text),
+        links=links,
+    )
+
+
+def _take_links(listed: list[Any], links: PageLinks) -> None:
+    for link in listed:
+        if isinstance(link, str):
+            links.link(link, None, None)
+        elif isinstance(link, dict):
+            href = _first(link, ("url", "href"))
+            if isinstance(href, str):
+                links.link(href, _text(link, ("text", "anchor")), "nofollow" if link.get("nofollow") is True else None)
+
+
+def _first(item: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    return next((item[name] for name in names if item.get(name) is not None), None)
+
+
+def _text(item: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    """A text, or several (as selectors give them) joined by lines."""
+    value = _first(item, names)
+    if isinstance(value, str):
+        return well_formed(value)
+    parts = _strings(value)
+    return well_formed("\n".join(parts)) if parts else None
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [part for part in value if isinstance(part, str)] if isinstance(value, list) else []
+
+
+def _time(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    moments = written_times(pa.array([str(value).encode("utf-8", "replace")], pa.binary()))
+    return moments.cast(pa.int64())[0].as_py()  # type: ignore[no-any-return]
+
+
+def _status(value: Any) -> int | None:
+    text = str(value)
+    return int(text) if text.isascii() and text.isdigit() and len(text) == 3 else None
