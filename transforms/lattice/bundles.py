@@ -18,8 +18,6 @@ from transforms.lattice.attributes import (
 from transforms.lattice.context import FormalContext
 from transforms.lattice.search_space import RankedContext
 
-__all__ = ["AttributeOrder", "AttributeStatistics", "Bundle", "attribute_statistics", "plan_bundles"]
-
 LARGEST_SHARE = 1 / 256
 """Share of all predicted work that one bundle may have: enough bundles for some sixty workers to finish together."""
 

@@ -160,12 +160,11 @@ def _heavy_ranks(rows: RankedRows, part: Bundle, compiled: bool) -> Int64s:
     """Ranks of a bundle whose columns would take more than `MATRIX_WORDS`, judged by the rows' entries."""
     ranks = np.arange(part.start, part.stop, dtype=np.int64)
     words = (np.diff(rows.columns[0])[ranks] + 63) // 64
-    entries = rows.entries_read[ranks]
-    items = np.minimum(entries // max(2, rows.min_support), rows.rank_count - 1)
+    items = np.minimum(rows.entries_read[ranks] // max(2, rows.min_support), rows.rank_count - 1)
     if compiled:
         # The compiled kernel leaves out columns that are mostly zeros, except those of candidates.
         items = np.minimum(items, rows.rank_count - 1 - ranks)
-    return np.asarray(ranks[items * words > np.maximum(MATRIX_WORDS, entries)], dtype=np.int64)
+    return np.asarray(ranks[items * words > MATRIX_WORDS], dtype=np.int64)
 
 
 def _rebatched(batches: Iterable[Concepts], batch_size: int) -> Iterator[Concepts]:
@@ -173,9 +172,8 @@ def _rebatched(batches: Iterable[Concepts], batch_size: int) -> Iterator[Concept
     gathered: list[Concepts] = []
     concepts = entries = 0
     for batch in batches:
-        for first in range(0, len(batch), batch_size):
-            piece = batch.slice(first, min(first + batch_size, len(batch)))
-            if gathered and (concepts + len(piece) > batch_size or entries > BATCH_ENTRIES):
+        for piece in _pieces(batch, batch_size):
+            if gathered and (concepts + len(piece) > batch_size or entries + len(piece.extent_indices) > BATCH_ENTRIES):
                 yield Concepts.concatenate(gathered)
                 gathered, concepts, entries = [], 0, 0
             gathered.append(piece)
@@ -183,6 +181,16 @@ def _rebatched(batches: Iterable[Concepts], batch_size: int) -> Iterator[Concept
             entries += len(piece.extent_indices)
     if gathered:
         yield Concepts.concatenate(gathered)
+
+
+def _pieces(batch: Concepts, batch_size: int) -> Iterator[Concepts]:
+    """Slices of a batch within the limits; a concept whose extent alone is beyond them is a slice of its own."""
+    start = 0
+    while start < len(batch):
+        within = int(np.searchsorted(batch.extent_indptr, batch.extent_indptr[start] + BATCH_ENTRIES, side="right")) - 1
+        stop = min(max(start + 1, within), start + batch_size, len(batch))
+        yield batch.slice(start, stop)
+        start = stop
 
 
 def _span(length: int) -> Int64s:

@@ -36,6 +36,9 @@ EXTENT_BUFFER = 1 << 20
 INTENT_BUFFER = 1 << 18
 """Ranks (1 MiB) that the output takes before it is handed over."""
 
+FIRST_LENGTH = 1 << 14
+"""Length of each growing array of the workspace (128 KiB of words) before anything is known to need more."""
+
 FULL_MATRIX_WORDS = 1
 """All items of a database get a column if that takes at most so many words for each entry of its rows; measured on
 sparse and dense contexts, 0.25 to 4 are within a few percent where columns have one word."""
@@ -877,15 +880,15 @@ def _workspace(space: SearchSpace) -> _Workspace:
         intent=np.empty(longest + 1, dtype=np.int32),
         databases=np.zeros((largest.bit_length() + 1, 10), dtype=np.int64),
         nodes=np.zeros((longest + 2, 7), dtype=np.int64),
-        rows=np.empty(1 << 10, dtype=np.int32),
-        weights=np.empty(1 << 10, dtype=np.int64),
-        indptr=np.empty(1 << 10, dtype=np.int64),
-        entries=np.empty(1 << 14, dtype=np.int32),
-        ranks=np.empty(1 << 12, dtype=np.int32),
-        item_counts=np.empty(1 << 12, dtype=np.int64),
-        words=np.empty(1 << 14, dtype=np.uint64),
-        candidates=np.empty(1 << 12, dtype=np.int32),
-        candidate_counts=np.empty(1 << 12, dtype=np.int64),
+        rows=np.empty(FIRST_LENGTH, dtype=np.int32),
+        weights=np.empty(FIRST_LENGTH, dtype=np.int64),
+        indptr=np.empty(FIRST_LENGTH, dtype=np.int64),
+        entries=np.empty(FIRST_LENGTH, dtype=np.int32),
+        ranks=np.empty(FIRST_LENGTH, dtype=np.int32),
+        item_counts=np.empty(FIRST_LENGTH, dtype=np.int64),
+        words=np.empty(FIRST_LENGTH, dtype=np.uint64),
+        candidates=np.empty(FIRST_LENGTH, dtype=np.int32),
+        candidate_counts=np.empty(FIRST_LENGTH, dtype=np.int64),
     )
 
 

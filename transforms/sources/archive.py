@@ -12,9 +12,9 @@ import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
-from fastwarc.stream_io import ZstdReader
+import zstandard
 
 DEFAULT_MAX_RECORD_BYTES = 20 << 20
 """Bytes of a record's block that are taken: pages are far smaller, and what is larger is video or an archive."""
@@ -22,13 +22,20 @@ DEFAULT_MAX_RECORD_BYTES = 20 << 20
 MAX_HEADER_BYTES = 1 << 16
 """Bytes a record's own header may have."""
 
-CHUNK_BYTES = 1 << 18
-"""Bytes read from the file at once."""
+READ_BYTES = 1 << 16
+"""Bytes read from the file at once; what is left of them is copied at the end of each frame, so more would cost more."""
+
+INFLATED_BYTES = 1 << 18
+"""Bytes that a frame gives at once, however much its compressed bytes would give."""
 
 _GZIP_MAGIC = b"\x1f\x8b\x08"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # how a zstd file with its own dictionary begins
-_PROBE_BYTES = 512  # decompressed bytes that show whether a gzip member begins with a record
+_SKIPPABLE_HEAD_BYTES = 8  # magic and size of a skippable frame
+_MAX_DICTIONARY_BYTES = 8 << 20  # zstd's own tools train dictionaries of 110 KB
+_ZSTD_PIECE_BYTES = 4 << 10  # fed to zstd at once, whose output per call nothing else bounds
+_PROBE_BYTES = 512  # decompressed bytes that show whether a frame begins with a record
+_DAMAGE = (zlib.error, zstandard.ZstdError)
 _WARC_LINE = re.compile(rb"WARC/[0-9]+\.[0-9]+[ \t]*\r?\n")
 _WARC_START = re.compile(rb"WARC/[0-9]+\.[0-9]+[ \t]*\r?\n[!-9;-~]+[ \t]*:")
 _ARC_LINE = re.compile(
@@ -99,9 +106,8 @@ def read_records(
 
     Ranges that follow each other give every record once. Compressed records belong to the range in which their frame
     begins, or the last one before it that begins with a record; so a file that is one frame belongs to the range of
-    byte 0, and so does a zstd file. What is no record belongs to the range of the record before it. If a range begins
-    inside a payload that itself holds archive records (an uncompressed archive inside an archive), they are taken for
-    records of the file.
+    byte 0. What is no record belongs to the range of the record before it. If a range begins inside a payload that
+    itself holds archive records (an uncompressed archive inside an archive), they are taken for records of the file.
 
     Args:
         stream: seekable binary stream.
@@ -112,18 +118,10 @@ def read_records(
     Raises:
         OSError: the stream itself fails; damaged content never raises.
     """
-    stream.seek(0)
-    head = stream.read(len(_ZSTD_MAGIC))
-    if head.startswith(_GZIP_MAGIC):
-        feed = _Feed(_gzip_chunks(stream, start))
-    elif head.startswith(_ZSTD_MAGIC) or _ZSTD_SKIPPABLE.match(head):
-        if start:
-            return
-        feed = _Feed(_zstd_chunks(stream))
-    else:
-        feed = _Feed(_plain_chunks(stream, max(0, start - 1)))
-        if start:
-            feed.skip_line()
+    codec = _codec(stream)
+    feed = _Feed(_plain_chunks(stream, max(0, start - 1)) if codec is None else _frame_chunks(stream, start, codec))
+    if start and codec is None:
+        feed.skip_line()
     if start and not feed.skip_to_record():
         return
     while True:
@@ -364,135 +362,215 @@ def may_be_archive(head: bytes) -> bool:
 
 def _plain_chunks(stream: BinaryIO, start: int) -> Iterator[_Chunk]:
     stream.seek(start)
-    while data := stream.read(CHUNK_BYTES):
+    while data := stream.read(READ_BYTES):
         yield _Chunk(data, start, 1)
         start += len(data)
 
 
-def _zstd_chunks(stream: BinaryIO) -> Iterator[_Chunk]:
+class _Inflater(Protocol):
+    """Decompresses one frame."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the frame has ended."""
+
+    def inflate(self, raw: bytes) -> tuple[bytes, bytes]:
+        """Some decompressed bytes, and what is left of `raw`.
+
+        Raises:
+            zlib.error, zstandard.ZstdError: the frame is damaged.
+        """
+
+
+class _GzipInflater:
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(16 + zlib.MAX_WBITS)
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    def inflate(self, raw: bytes) -> tuple[bytes, bytes]:
+        data = self._inner.decompress(raw, INFLATED_BYTES)
+        return data, self._inner.unused_data if self._inner.eof else self._inner.unconsumed_tail
+
+
+class _ZstdInflater:
+    def __init__(self, dictionary: bytes | None) -> None:
+        known = None if dictionary is None else zstandard.ZstdCompressionDict(dictionary)
+        self._inner = zstandard.ZstdDecompressor(dict_data=known).decompressobj()
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    def inflate(self, raw: bytes) -> tuple[bytes, bytes]:
+        data = self._inner.decompress(raw[:_ZSTD_PIECE_BYTES])
+        rest = raw[_ZSTD_PIECE_BYTES:]
+        return data, self._inner.unused_data + rest if self._inner.eof else rest
+
+
+@dataclass(frozen=True)
+class _Codec:
+    """How a file is compressed.
+
+    Attributes:
+        magic: how each frame begins.
+        dictionary: the dictionary that a zstd file begins with, None if it has none.
+    """
+
+    magic: bytes
+    dictionary: bytes | None = None
+
+    def inflater(self) -> _Inflater:
+        return _GzipInflater() if self.magic == _GZIP_MAGIC else _ZstdInflater(self.dictionary)
+
+
+def _codec(stream: BinaryIO) -> _Codec | None:
+    """How the file is compressed, by its first bytes; None if it is not."""
     stream.seek(0)
-    reader = ZstdReader(stream)
-    try:
-        while data := reader.read(CHUNK_BYTES):
-            yield _Chunk(data, 0)
-    except (OSError, ValueError):
-        yield _Chunk(b"", 0, gap="frame-damaged")
+    head = stream.read(_SKIPPABLE_HEAD_BYTES)
+    if head.startswith(_GZIP_MAGIC):
+        return _Codec(_GZIP_MAGIC)
+    if head.startswith(_ZSTD_MAGIC):
+        return _Codec(_ZSTD_MAGIC)
+    if not _ZSTD_SKIPPABLE.match(head):
+        return None
+    # The draft specification of WARC with zstd puts the dictionary into a skippable frame, itself perhaps compressed.
+    content = stream.read(min(int.from_bytes(head[4:], "little"), _MAX_DICTIONARY_BYTES))
+    if content.startswith(_ZSTD_MAGIC):
+        try:
+            content = zstandard.ZstdDecompressor().decompress(content, max_output_size=_MAX_DICTIONARY_BYTES)
+        except zstandard.ZstdError:
+            content = b""
+    return _Codec(_ZSTD_MAGIC, content or None)
 
 
-def _gzip_chunks(stream: BinaryIO, start: int) -> Iterator[_Chunk]:
-    """Members decompressed one after another; broken ones are gaps after which the next whole one follows."""
-    member = _find_member(stream, start) if start else 0
-    sync = 0 if member is None else member
-    while member is not None:
-        following, problem = member, None
-        stream.seek(member)
-        members = _Members(stream, member)
-        while members.next():
-            following = members.start
+def _frame_chunks(stream: BinaryIO, start: int, codec: _Codec) -> Iterator[_Chunk]:
+    """Frames decompressed one after another; broken ones are gaps after which the next whole one follows."""
+    frame = _find_frame(stream, start, codec) if start else 0
+    sync = 0 if frame is None else frame
+    while frame is not None:
+        following, problem = frame, None
+        stream.seek(frame)
+        frames = _Frames(stream, frame, codec)
+        while frames.next():
+            following = frames.start
             try:
-                first = members.head()
-                if begins_record(first[:_PROBE_BYTES]):
-                    sync = members.start
-                data = first
+                data = frames.head()
+                if begins_record(data[:_PROBE_BYTES]):
+                    sync = frames.start
                 while data:
                     yield _Chunk(data, sync)
-                    data = members.more()
-            except (zlib.error, EOFError) as cause:
-                problem = "frame-truncated" if isinstance(cause, EOFError) else "frame-damaged"
+                    data = frames.more()
+            except _DAMAGE:
+                problem = "frame-damaged"
+                break
+            except EOFError:
+                problem = "frame-truncated"
                 break
         else:
-            if members.finished:
+            if frames.finished:
                 return
-            following, problem = members.start, "frame-damaged"
+            following, problem = frames.start, "frame-damaged"
         yield _Chunk(b"", following, gap=problem)
-        member = _find_member(stream, following + 1)
+        frame = _find_frame(stream, following + 1, codec)
 
 
-class _Members:
-    """Gzip members that follow each other without anything between them."""
+class _Frames:
+    """Frames that follow each other without anything between them but zeros and skippable frames of zstd."""
 
-    def __init__(self, stream: BinaryIO, start: int) -> None:
+    def __init__(self, stream: BinaryIO, start: int, codec: _Codec) -> None:
         self._stream = stream
+        self._codec = codec
         self._raw = b""
         self._read_to = start
         self.start = start
         self.finished = False
 
     def next(self) -> bool:
-        """Move to the next member; False at the end of the file (`finished`) or where no member begins."""
-        while len(self._raw) < len(_GZIP_MAGIC) or not self._raw.strip(b"\0"):
-            more = self._read()
-            if not more:
-                self.finished = not self._raw.strip(b"\0")
+        """Move to the next frame; False at the end of the file (`finished`) or where no frame begins."""
+        while True:
+            if len(self._raw) < _SKIPPABLE_HEAD_BYTES or not self._raw.strip(b"\0"):
+                more = self._read()
+                if more:
+                    self._raw = self._raw.lstrip(b"\0") + more
+                    continue
+            self.start = self._read_to - len(self._raw)
+            if not _ZSTD_SKIPPABLE.match(self._raw) or self._codec.magic != _ZSTD_MAGIC:
                 break
-            self._raw = self._raw.lstrip(b"\0") + more
-        self.start = self._read_to - len(self._raw)
-        if not self._raw.startswith(_GZIP_MAGIC):
+            self._skip(_SKIPPABLE_HEAD_BYTES + int.from_bytes(self._raw[4:_SKIPPABLE_HEAD_BYTES], "little"))
+        self.finished = not self._raw.strip(b"\0")
+        if not self._raw.startswith(self._codec.magic):
             return False
-        self._inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        self._inflater = self._codec.inflater()
         return True
 
     def _read(self) -> bytes:
-        more = self._stream.read(CHUNK_BYTES)
+        more = self._stream.read(READ_BYTES)
         self._read_to += len(more)
         return more
 
+    def _skip(self, size: int) -> None:
+        while size > len(self._raw) and (more := self._read()):
+            size -= len(self._raw)
+            self._raw = more
+        self._raw = self._raw[size:]
+
     def head(self) -> bytes:
-        """The member's first bytes, enough to see whether a record begins there."""
+        """The frame's first bytes, enough to see whether a record begins there."""
         head = self.more()
         while len(head) < _PROBE_BYTES and (more := self.more()):
             head += more
         return head
 
     def more(self) -> bytes:
-        """Further bytes of the member; none at its end.
+        """Further bytes of the frame; none at its end.
 
         Raises:
-            zlib.error: the member is damaged.
-            EOFError: the file ends inside the member.
+            zlib.error, zstandard.ZstdError: the frame is damaged.
+            EOFError: the file ends inside the frame.
         """
         while not self._inflater.eof:
             if not self._raw:
                 self._raw = self._read()
                 if not self._raw:
                     raise EOFError
-            data = self._inflater.decompress(self._raw, CHUNK_BYTES)
-            self._raw = self._inflater.unused_data if self._inflater.eof else self._inflater.unconsumed_tail
+            data, self._raw = self._inflater.inflate(self._raw)
             if data:
                 return data
         return b""
 
 
-def _find_member(stream: BinaryIO, start: int) -> int | None:
-    """Where the first gzip member at or after `start` begins that begins with a record; None if none does."""
+def _find_frame(stream: BinaryIO, start: int, codec: _Codec) -> int | None:
+    """Where the first frame at or after `start` begins that begins with a record; None if none does."""
     stream.seek(start)
     raw = b""
-    while more := stream.read(CHUNK_BYTES):
+    while more := stream.read(READ_BYTES):
         raw += more
-        at = raw.find(_GZIP_MAGIC)
+        at = raw.find(codec.magic)
         while at >= 0:
-            if _begins_member(stream, raw, at):
+            if _begins_frame(stream, raw[at : at + READ_BYTES], codec):
                 return start + at
-            at = raw.find(_GZIP_MAGIC, at + 1)
-        kept = len(_GZIP_MAGIC) - 1
+            at = raw.find(codec.magic, at + 1)
+        kept = len(codec.magic) - 1
         start += max(0, len(raw) - kept)
         raw = raw[-kept:]
     return None
 
 
-def _begins_member(stream: BinaryIO, raw: bytes, at: int) -> bool:
-    """Whether the member at `raw[at:]`, which ends where the stream stands, can be read and begins with a record."""
-    inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)
+def _begins_frame(stream: BinaryIO, raw: bytes, codec: _Codec) -> bool:
+    """Whether a frame that begins with `raw`, behind which the stream stands, can be read and begins with a record."""
+    inflater = codec.inflater()
     head = b""
-    compressed = raw[at : at + CHUNK_BYTES]
     behind = stream.tell()
     try:
-        while len(head) < _PROBE_BYTES and not inflater.eof and compressed:
-            head += inflater.decompress(compressed, _PROBE_BYTES)
-            compressed = inflater.unconsumed_tail
-            if not compressed and not inflater.eof and len(head) < _PROBE_BYTES:
-                compressed = stream.read(CHUNK_BYTES)
-    except zlib.error:
+        while len(head) < _PROBE_BYTES and not inflater.eof and raw:
+            data, raw = inflater.inflate(raw)
+            head += data
+            if not raw and not inflater.eof and len(head) < _PROBE_BYTES:
+                raw = stream.read(READ_BYTES)
+    except _DAMAGE:
         return False
     finally:
         stream.seek(behind)

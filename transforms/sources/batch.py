@@ -110,7 +110,7 @@ class BatchBuilder:
         for values, more in zip(self._lists(table), columns, strict=True):
             values.extend(more)
             if more and isinstance(more[0], str):
-                self._bytes += sum(len(value) for value in more if value is not None)
+                self._bytes += sum(map(len, filter(None, more)))
         self._bytes += _ROW_BYTES * len(columns[0])
 
     def add(self, table: str, rows: pa.Table) -> None:

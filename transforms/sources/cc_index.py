@@ -88,16 +88,21 @@ def _conformed(rows: pa.Table, source: str) -> pa.Table:
         position = rows.schema.get_field_index(name)
         column = pa.nulls(rows.num_rows, dtype) if position < 0 else rows.column(position)
         try:
-            if pa.types.is_timestamp(dtype):
-                if pa.types.is_timestamp(column.type) and column.type.tz is None:
-                    column = pc.assume_timezone(column, "UTC")
-                column = column.cast(TIMESTAMP, safe=False).cast(pa.int64())
-            else:
-                column = column.cast(dtype)
+            columns.append(_cast(column, dtype))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
             raise InputError(f"{source}: column '{name}' has type {column.type}, expected {dtype}") from cause
-        columns.append(column)
     return pa.table(columns, names=list(COLUMNS))
+
+
+def _cast(column: pa.ChunkedArray, dtype: pa.DataType) -> pa.ChunkedArray:
+    """The column in the type; times as microseconds since 1970."""
+    if not pa.types.is_timestamp(dtype):
+        return column.cast(dtype)
+    if not pa.types.is_timestamp(column.type):
+        raise pa.ArrowInvalid(f"{column.type} is no point in time")
+    if column.type.tz is None:
+        column = pc.assume_timezone(column, "UTC")
+    return column.cast(TIMESTAMP, safe=False).cast(pa.int64())
 
 
 def _settle(builder: BatchBuilder, row: dict[str, Any]) -> None:

@@ -36,6 +36,8 @@ _XML_CHARSET = re.compile(rb"\s*<\?xml\b[^>]*?\bencoding\s*=\s*[\"']([A-Za-z0-9_
 _META_CHARSET_BYTES = 1 << 16  # browsers look at 1,024 bytes; pages that declare it later exist and are right
 _BLOCK = re.compile(r"<(/?)(?:div|article|li|td)\b", re.IGNORECASE)
 _LINK_ELEMENTS = "a[href], area[href], base[href], meta[content], link[rel][href]"
+# The WHATWG encoding standard reads these by larger tables, which the codecs know by other names.
+_SUPERSETS = {"gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs", "iso8859-11": "cp874"}
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 
@@ -116,7 +118,9 @@ def decode_html(body: bytes, charset: str | None = None) -> str:
 
 
 def _known(label: str | None) -> str | None:
-    return map_encoding_to_html5(label.strip(" \t\r\n\"'"), False) if label else None
+    """The codec of an encoding's label; None for labels that the standard does not have."""
+    encoding = map_encoding_to_html5(label.strip(" \t\r\n\"'"), False) if label else None
+    return _SUPERSETS.get(encoding, encoding) if encoding is not None else None
 
 
 def _declared_encoding(body: bytes) -> str | None:
@@ -163,13 +167,13 @@ def _is_refresh(element: ElementNode) -> bool:
 
 def _anchor_text(element: ElementNode) -> str | None:
     """The words of a link; where it has none, those that stand for its images."""
+    text = element.text_content
+    if text and not text.isspace():
+        return text
     if element.tag == "area":
         return element.get_attribute("alt")
-    text = element.text_content
-    if not text or text.isspace():
-        images = element.query_selector_all("img[alt]").values()
-        return " ".join(image.get_attribute("alt") or "" for image in images)
-    return text
+    images = element.query_selector_all("img[alt]").values()
+    return " ".join(image.get_attribute("alt") or "" for image in images)
 
 
 def _main_text(tree: HTMLTree, html: str, links: PageLinks) -> str | None:

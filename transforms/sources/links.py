@@ -18,9 +18,10 @@ MAX_ANCHOR_CHARS = 500
 MAX_REFRESH_SECONDS = 10
 """Longest delay of a refresh that makes a page an alias of its target; a page shown longer is a page with a link."""
 
-_REFRESH = re.compile(r"\s*([0-9]{1,6})(?:\.[0-9]*)?\s*[;,\s]\s*(?:url\s*=\s*)?[\"']?([^\"'>]+)", re.IGNORECASE)
+_REFRESH = re.compile(
+    r"\s*([0-9]{1,6})(?:\.[0-9]*)?\s*[;,\s]\s*(?:url\s*=\s*|(?!\s*url\s*=))[\"']?([^\"'>]+)", re.IGNORECASE
+)
 _DIRECTIVE = re.compile(r"[a-z]+")
-_SPACE = re.compile(r"\s+")
 
 
 class PageLinks:
@@ -85,18 +86,16 @@ class PageLinks:
         if self._seen > self._max_links:
             self.counters["links-over-cap"] += 1
             return
-        href = href.strip()
-        if href.startswith("#"):
+        if href.lstrip().startswith("#"):
             self.counters["links-to-fragment"] += 1
             return
         url, reason = canonical_url(href, self._base)
-        if url is None:
-            if reason == "scheme-unsupported":
-                self.counters["links-scheme-unsupported"] += 1
-            else:
-                self.bad.append((reason or "url-invalid", href))
-            return
-        self._add(url, squeeze(anchor, MAX_ANCHOR_CHARS), rel is not None and "nofollow" in rel.lower().split())
+        if url is not None:
+            self._add(url, squeeze(anchor, MAX_ANCHOR_CHARS), rel is not None and "nofollow" in rel.lower().split())
+        elif reason == "scheme-unsupported":
+            self.counters["links-scheme-unsupported"] += 1
+        else:
+            self.bad.append((reason or "url-invalid", href.strip()))
 
     def _add(self, url: str, anchor: str | None, nofollow: bool) -> None:
         self.targets.append(url)
@@ -120,4 +119,4 @@ class PageLinks:
 
 def squeeze(text: str | None, max_chars: int) -> str | None:
     """The text with runs of white space made one space and cut to its length; None where nothing is left."""
-    return _SPACE.sub(" ", text).strip()[:max_chars].rstrip() or None if text else None
+    return " ".join(text.split())[:max_chars].rstrip() or None if text else None

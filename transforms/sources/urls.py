@@ -78,7 +78,8 @@ _PATH_SESSION = re.compile(
 _ASP_NET_SEGMENT = re.compile(r"/\((?:[ASF]\([0-9A-Za-z_-]+\))+\)(?=/|$)")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _STRIPPED = "".join(map(chr, range(0x21)))  # the standard's "C0 control or space", taken off both ends
-_SCHEMES = ("http:", "https:")
+_WEB = ("http://", "https://")
+_MAY_BE_STRIPPED = re.compile(r"[?;]|/\(|\.[/:]")  # what everything that `_strip` takes away has in it or before it
 
 
 class CanonicalUrl(NamedTuple):
@@ -130,20 +131,19 @@ def canonical_url(raw: str, base: str | can_ada.URL | None = None) -> CanonicalU
         return CanonicalUrl(None, _why_unparsable(raw))
     except TypeError:  # half a surrogate pair, which the parser's UTF-8 can't hold
         return canonical_url(raw.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"), base)
-    if url.protocol not in _SCHEMES:
+    href = url.href
+    if not href.startswith(_WEB):
         return CanonicalUrl(None, "scheme-unsupported")
     if not url.has_valid_domain() and not url.hostname.startswith("["):
         return CanonicalUrl(None, "host-invalid")
-    if url.has_credentials():
-        url.username = ""
-        url.password = ""
-    if url.has_hash():
-        url.hash = ""
-    href = url.href
-    stripped = _strip(href, url)
-    if stripped != href:
-        # What is left may hold a dot segment that a session id had hidden. It is shorter, so this ends.
-        return canonical_url(stripped)
+    if "@" in href or "#" in href:
+        url.username = url.password = url.hash = ""
+        href = url.href
+    if _MAY_BE_STRIPPED.search(href):
+        stripped = _strip(href, url.hostname)
+        if stripped != href:
+            # What is left may hold a dot segment that a session id had hidden. It is shorter, so this ends.
+            return canonical_url(stripped)
     if len(href) > MAX_URL_CHARS:
         return CanonicalUrl(None, "url-too-long")
     return CanonicalUrl(href, None)
@@ -162,7 +162,7 @@ def _why_unparsable(raw: str) -> str:
     return "host-missing" if not rest or rest[0] in "?#:@" else "url-invalid"
 
 
-def _strip(href: str, url: can_ada.URL) -> str:
+def _strip(href: str, host: str) -> str:
     """`href` without session ids, tracking parameters, empty parameters, empty query and the host's last dot."""
     if ";" in href:
         href = _PATH_SESSION.sub("", href)
@@ -173,7 +173,6 @@ def _strip(href: str, url: can_ada.URL) -> str:
     if mark:
         kept = "&".join([pair for pair in query.split("&") if pair and not _is_noise(pair)])
         href = f"{head}?{kept}" if kept else head
-    host = url.hostname
     if host.endswith("."):
         href = href.replace(host, host[:-1], 1)
     return href

@@ -22,6 +22,7 @@ of related subjects, which would give away the topics. Topics are the categories
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import posixpath
@@ -66,6 +67,7 @@ TIMEOUT_SECONDS = 30 * 60
 MAX_MEMBER_BYTES = 256 << 20
 """Bytes that one file of an archive may have when unpacked: many times the largest there is (8 MB)."""
 
+_DRAIN_BYTES = 1 << 16
 _BACK = "<"
 _REQUIRED = ("articles.tsv", "categories.tsv", "links.tsv", "paths_unfinished.tsv")
 _OPTIONAL = ("paths_finished.tsv",)
@@ -158,13 +160,16 @@ def archive_files(archive: Path) -> Iterator[SourceFile]:
             a path that leaves the archive's folder, a file of more than `MAX_MEMBER_BYTES`.
     """
     try:
-        with tarfile.open(archive, "r|gz") as members:
+        # tarfile's own decompression takes a cut file for a shorter archive; gzip's notices, and checks the sum.
+        with gzip.open(archive) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as members:
             for member in members:
                 _check_member(archive, member)
                 if member.isreg():
                     stream = members.extractfile(member)
                     content = b"" if stream is None else stream.read()
                     yield SourceFile(posixpath.basename(member.name), f"{archive}/{member.name}", content)
+            while unpacked.read(_DRAIN_BYTES):
+                pass
     except (tarfile.TarError, EOFError, zlib.error, OSError) as cause:
         raise InputError(f"{archive}: is damaged or no tar.gz archive: {cause}") from cause
 

@@ -8,14 +8,14 @@ support is the number of its distinct witnesses over all scopes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar.arrays import Int64s, group_starts, int64s, members, positions, ragged
+from transforms.columnar.arrays import Int64s, group_starts, int64s, members, positions, ragged, sum_by_key
 from transforms.columnar.ids import combine_ids
 from transforms.weblog.clicks import Clicks
 
@@ -156,6 +156,23 @@ def _count_witnesses(source: Int64s, target: Int64s, witness: Int64s, word_count
     starts = group_starts(pair)
     counts = np.diff(np.append(starts, len(pair))).astype(np.int64)
     return pa.table([pair[starts] // word_count, pair[starts] % word_count, counts], schema=PAIR_SCHEMA)
+
+
+def merge_pairs(parts: Iterable[pa.Table]) -> pa.Table:
+    """Tables of `PAIR_SCHEMA` with the supports of equal pairs added, in no promised order.
+
+    The parts are merged as they come, so that memory holds the distinct pairs and not every part's.
+    """
+    merged = PAIR_SCHEMA.empty_table()
+    held: list[pa.Table] = []
+    rows, limit = 0, PAIR_BUDGET
+    for part in parts:
+        held.append(part)
+        rows += part.num_rows
+        if rows > limit:
+            merged = sum_by_key(pa.concat_tables([merged, *held]), "support")
+            held, rows, limit = [], 0, max(PAIR_BUDGET, merged.num_rows)
+    return sum_by_key(pa.concat_tables([merged, *held]), "support")
 
 
 def link_witnesses(links: pa.Table, rows: pa.Table, in_base: npt.NDArray[np.bool_]) -> Iterator[pa.Table]:

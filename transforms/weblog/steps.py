@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from transforms.columnar.arrays import Int64s, int64s, sum_by_key
+from transforms.columnar.arrays import Int64s, bounded_slices, int64s
 from transforms.columnar.ids import digest_table
 from transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, ReadParquet
 from transforms.weblog import relations, sequences
@@ -263,7 +263,7 @@ def _leading_words(_: int, rows: pa.Table, *, most: int) -> pa.Table:
 
 
 def _isa_pairs(_: int, rows: pa.Table, prepared: _Contexts) -> Iterator[pa.Table]:
-    return relations.isa_pairs(_sorted_scopes(rows), len(prepared.in_base))
+    yield from bounded_slices(relations.merge_pairs(relations.isa_pairs(_sorted_scopes(rows), len(prepared.in_base))))
 
 
 def _sorted_scopes(rows: pa.Table) -> pa.Table:
@@ -287,7 +287,8 @@ def _part_of_pairs(
     _: int, rows: pa.Table | None, witnesses: pa.Table | None, prepared: _Contexts
 ) -> Iterator[pa.Table]:
     if rows is not None and witnesses is not None:
-        yield from relations.part_of_pairs(witnesses, _sorted_scopes(rows), prepared.in_current)
+        pairs = relations.part_of_pairs(witnesses, _sorted_scopes(rows), prepared.in_current)
+        yield from bounded_slices(relations.merge_pairs(pairs))
 
 
 def _keyed_pairs(pairs: pa.Table) -> pa.Table:
@@ -297,7 +298,7 @@ def _keyed_pairs(pairs: pa.Table) -> pa.Table:
 
 
 def _sum_pairs(_: int, pairs: pa.Table, *, least: int) -> pa.Table:
-    summed = sum_by_key(pairs.select(["source", "target", "support"]), "support")
+    summed = relations.merge_pairs([pairs.select(relations.PAIR_SCHEMA.names)])
     return summed.filter(pa.array(int64s(summed["support"]) >= least))
 
 

@@ -40,7 +40,7 @@ def test_builder_conforms_rows_and_keeps_the_balance() -> None:
 
 def test_batches_are_cut_by_size_and_nothing_is_lost_between_them() -> None:
     builder = BatchBuilder("warc", max_bytes=1_000)
-    batches = []
+    batches: list[SourceBatch] = []
     for number in range(100):
         builder.append("pages", (f"http://a/{number}", None, None, None, "x" * 90, None, None, None))
         builder.use()

@@ -104,7 +104,7 @@ def test_unusable(raw: str, reason: str) -> None:
         ("//o/x", "http://o/x"),
         ("http:/feeds/x.xml", "http://h/feeds/x.xml"),
         ("\\x", "http://h/x"),
-        ("", "http://h/d/p"),
+        ("", "http://h/d/p?z"),
         ("http://[", None),
         ("mailto:x", None),
     ],
@@ -157,9 +157,10 @@ def test_canonicalising_twice_changes_nothing(raw: str) -> None:
         parts = urlsplit(url)
         assert parts.scheme in ("http", "https")
         assert url.isascii()
-        assert not re.search(r"[\s#\\]", url)
+        assert not re.search(r"[\s#]", url)
+        assert "\\" not in parts.path
         assert parts.username is None
-        assert not url.endswith("?")
+        assert "?" not in url or url.partition("?")[2]
 
 
 @given(st.lists(st.one_of(st.none(), urlish), max_size=20))

@@ -194,7 +194,11 @@ class AccessReader:
             agents = self._agents.rows(requests.agent.fill_null(b""))
             recorded = requests.agent.is_valid()
             fates.ignore("robot", truths(pc.and_(recorded, column_array(agents["is_robot"]))))
-        fates.ignore("static-asset", truths(pc.match_substring_regex(requests.target, _ASSET_PATTERN)))
+        asset = np.zeros(len(fates.alive), dtype=np.bool_)
+        asset[fates.alive] = truths(
+            pc.match_substring_regex(requests.target.filter(pa.array(fates.alive)), _ASSET_PATTERN)
+        )
+        fates.ignore("static-asset", asset)
         self._add_views(requests, fates, tally)
         tally.settle(fates, requests.quote)
 

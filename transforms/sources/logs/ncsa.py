@@ -60,10 +60,10 @@ class NcsaReader:
         left = np.ones(len(lines), dtype=np.bool_)
         for offset in (1, 0) if self.with_host else (0,):
             for size in (_COMBINED_FIELDS, _COMMON_FIELDS):
-                chosen = _well_formed(separated, left, offset, size)
+                chosen, fields = _well_formed(separated, left, offset, size)
                 if len(chosen):
                     left[chosen] = False
-                    reader.add(_split(separated.fields(chosen, offset + size), offset, size), tally)
+                    reader.add(_split(fields, offset, size), tally)
         odd = lines.take(left)
         if len(odd):
             self._read_odd(odd, reader, tally)
@@ -81,15 +81,17 @@ class NcsaReader:
             tally.reject_line(quote_line(line))
 
 
-def _well_formed(separated: Separated, left: npt.NDArray[np.bool_], offset: int, size: int) -> npt.NDArray[np.int64]:
-    """Which of the lines that are left have exactly this layout, so that no field can be another."""
+def _well_formed(
+    separated: Separated, left: npt.NDArray[np.bool_], offset: int, size: int
+) -> tuple[npt.NDArray[np.int64], Fields]:
+    """Which of the lines that are left have exactly this layout, so that no field can be another, and their fields."""
     quotes = 6 if size == _COMBINED_FIELDS else 2
     count = separated.counts
     enough = count >= offset + size if size == _COMBINED_FIELDS else count == offset + size
     chosen = np.flatnonzero(left & enough & (separated.quotes == quotes) & ~separated.escaped)
-    if not len(chosen):
-        return chosen
     fields = separated.fields(chosen, offset + size)
+    if not len(chosen):
+        return chosen, fields
     content = fields.lines.content
     fits = fields.is_wrapped(offset + 5, QUOTE, QUOTE)
     fits &= content[fields.starts(offset + 3)] == _OPENING
@@ -103,7 +105,7 @@ def _well_formed(separated: Separated, left: npt.NDArray[np.bool_], offset: int,
         fits &= (content[fields.starts(1)] != _DASH) | (fields.ends(1) - fields.starts(1) > 1)
     if size == _COMBINED_FIELDS:
         fits &= fields.is_wrapped(offset + 8, QUOTE, QUOTE) & fields.is_wrapped(offset + 9, QUOTE, QUOTE)
-    return chosen[fits]
+    return chosen[fits], fields.take(fits)
 
 
 def _split(fields: Fields, offset: int, size: int) -> Requests:
@@ -112,7 +114,7 @@ def _split(fields: Fields, offset: int, size: int) -> Requests:
     method, target = split_requests(data, fields.starts(offset + 5) + one, fields.ends(offset + 5) - one)
     return Requests(
         client=fields.column(offset),
-        account=fields.column(offset + 2),
+        account=None if fields.are_all(offset + 2, _DASH) else fields.column(offset + 2),
         times=apache_times(time),
         method=method,
         target=target,

@@ -45,8 +45,9 @@ def slices(data: bytes | pa.Buffer, starts: Int32s, ends: Int32s) -> pa.BinaryAr
         head[np.arange(_INLINE_BYTES)[None, :] >= lengths[short][:, None]] = 0
         view[short, 1:] = head.view(np.int32)
     if len(short) < count:
-        prefix = window(content, starts[long], _PREFIX_BYTES)
-        view[long, 1] = prefix.view(np.int32)[:, 0]
+        # A number at every byte: overlapping, so that a prefix is one value, not a row of bytes.
+        numbers = np.ndarray((len(content) - _PREFIX_BYTES + 1,), dtype=np.int32, buffer=content, strides=(1,))
+        view[long, 1] = numbers[starts[long]]
         view[long, 3] = starts[long]  # in data buffer number 0
     views = pa.Array.from_buffers(pa.binary_view(), count, [None, pa.py_buffer(view), buffer])
     return pc.cast(views, pa.binary())
@@ -181,6 +182,15 @@ class Fields:
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def take(self, chosen: Bools) -> Fields:
+        """The fields of some of the lines."""
+        return self if chosen.all() else Fields(self.lines.take(chosen), self.bounds[chosen])
+
+    def are_all(self, field: int, byte: int) -> bool:
+        """Whether a field is this one byte in all lines."""
+        starts, ends = self.starts(field), self.ends(field)
+        return bool((ends - starts == 1).all() and (self.lines.content[starts] == byte).all())
 
     def starts(self, field: int) -> Int32s:
         """First byte of a field."""
