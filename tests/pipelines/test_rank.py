@@ -178,7 +178,7 @@ def test_no_table_travels_without_the_arrow_coder(snapshot: Path, seeds: Path, t
     class Visitor(PipelineVisitor):
         def visit_transform(self, applied: Any) -> None:
             label = applied.full_label
-            if label.endswith(("/map", "/merge", "/gather", "/read")) or "/key " in label:
+            if label.endswith(("/map", "/merge", "/gather", "/read", "DoFn)")) or "/key " in label:
                 kinds = [output.element_type for output in applied.outputs.values()]
                 untyped.extend(f"{label}: {kind}" for kind in kinds if kind not in table_types)
 
