@@ -1,8 +1,8 @@
 """Reading a crawl: WARC records to conformed tables, against a bare loop over FastWARC and Resiliparse.
 
-The crawl is generated: pages with a menu, a main text of a few hundred words, a list of further links, styles and
-scripts, one gzip member a record, a request before each response and one image in five responses. The bare loop takes the
-same fields from the same pages, but has no damage, no character encodings, no caps and no reasons to care for.
+The crawl is generated: pages with a menu that the footer repeats, a main text of some hundred words, a list of further
+links, styles and scripts; one gzip member a record, a request before each response and one image in five responses. The
+bare loop takes the same fields from the same pages, but knows no damage, no encodings, no caps and no reasons.
 """
 
 from __future__ import annotations
@@ -28,10 +28,13 @@ REPEATS = 3
 AIM = 1.5
 
 _WORDS = (
-    "water river stone garden market letter winter summer window bridge castle forest island harbour village museum "
-    "history science music theatre painter writer doctor teacher student number energy engine railway station ticket "
-    "travel weather mountain valley animal flower bread coffee kitchen family children morning evening story picture"
-).split()
+    *("water", "river", "stone", "garden", "market", "letter", "winter", "summer", "window"),
+    *("bridge", "castle", "forest", "island", "harbour", "village", "museum", "history", "science"),
+    *("music", "theatre", "painter", "writer", "doctor", "teacher", "student", "number", "energy"),
+    *("engine", "railway", "station", "ticket", "travel", "weather", "mountain", "valley", "animal"),
+    *("flower", "bread", "coffee", "kitchen", "family", "children", "morning", "evening", "story"),
+    *("picture"),
+)
 _STYLE = "body{margin:0;font:16px sans-serif}.menu a{color:#336}.box{padding:1em;border:1px solid #ccc}\n" * 40
 _SCRIPT = "function go(i){var e=document.getElementById('x'+i);if(e){e.className='on';}return false;}\n" * 60
 
@@ -78,7 +81,7 @@ def _page(draw: random.Random, host: str, pages: int) -> str:
         f'<!DOCTYPE html><html lang="en"><head><title>{text(5)}</title><meta name="description" content="{text(15)}">'
         f"<style>{_STYLE}</style><script>{_SCRIPT}</script></head><body><nav class=menu><ul>{menu}</ul></nav>"
         f"<main><article><h1>{text(5)}</h1>{paragraphs}</article></main><aside>{more}</aside>"
-        f"<footer><p>{host} {text(10)}</p></footer></body></html>"
+        f"<footer><ul>{menu}</ul><p>{host} {text(10)}</p></footer></body></html>"
     )
 
 

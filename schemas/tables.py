@@ -129,6 +129,11 @@ FRONTIER = _table(
     ("matches", pa.list_(MATCH), False),
 )
 
+RANKED_SCHEMA = pa.schema(
+    [pa.field("url_id", pa.int64()), *(field for field in FRONTIER.schema if field.name not in {"rank", "selected"})]
+)
+"""A scored URL before it has a rank."""
+
 KEYWORDS = _table(
     "keywords",
     ("keyword", pa.string(), False),

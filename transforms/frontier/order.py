@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables import FRONTIER, conform
+from schemas.tables import FRONTIER, RANKED_SCHEMA, conform
 from transforms.columnar.arrays import Int64s, column_array, group_starts, int64s
 from transforms.columnar.ids import mix_bits, text_ids
 
@@ -21,11 +21,6 @@ RANGE_BYTES = 32 << 20
 
 SAMPLE_ROWS = 4096
 """Rows drawn to cut the order; with so many the largest of 64 ranges is within a third of the mean."""
-
-RANKED_SCHEMA = pa.schema(
-    [pa.field("url_id", pa.int64()), *(field for field in FRONTIER.schema if field.name not in {"rank", "selected"})]
-).remove_metadata()
-"""A scored URL before it has a rank."""
 
 SAMPLE_SCHEMA = pa.schema([pa.field("draw", pa.int64()), pa.field("score", pa.float64()), pa.field("url", pa.string())])
 SIZE_SCHEMA = pa.schema([pa.field("rows", pa.int64()), pa.field("bytes", pa.int64())])

@@ -16,7 +16,7 @@ from transforms.frontier import order
 class WriteFrontier(beam.PTransform[Any, Any]):
     """Orders scored URLs, selects within the budgets and writes the frontier's files.
 
-    The input is a collection of tables of `order.RANKED_SCHEMA`; the result is one row a written file.
+    The input is a collection of tables of `RANKED_SCHEMA`; the result is one row a written file.
 
     Args:
         folder: folder of the frontier's files.

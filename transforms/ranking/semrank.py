@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from schemas.tables import CONCEPTS, KEYWORDS, MATCH
+from schemas.tables import CONCEPTS, KEYWORDS, MATCH, RANKED_SCHEMA
 from transforms.columnar.arrays import (
     MAIN,
     Int64s,
@@ -29,7 +29,6 @@ from transforms.columnar.arrays import (
     pointers,
     positions,
 )
-from transforms.frontier.order import RANKED_SCHEMA
 from transforms.lattice.context import Concepts
 from transforms.lattice.mining import LATTICE_SCHEMA, MiningContext, lattice_concepts, mine_bundle
 from transforms.lattice.search_space import RankedContext

@@ -7,7 +7,7 @@ from collections import Counter
 
 import can_ada
 
-from transforms.sources.urls import canonical_url, parse_base
+from transforms.sources.urls import CanonicalUrl, canonical_url, parse_base
 
 DEFAULT_MAX_LINKS = 2_000
 """Links taken from a page, in document order: menus and maps of large sites stay below it, link farms don't."""
@@ -59,6 +59,7 @@ class PageLinks:
         self._base: can_ada.URL | None = parse_base(url)
         self._max_links = max_links
         self._seen = 0
+        self._known: dict[str, CanonicalUrl] = {}
 
     def robots(self, content: str) -> None:
         """Take the content of a robots meta element or X-Robots-Tag header."""
@@ -89,7 +90,10 @@ class PageLinks:
         if href.lstrip().startswith("#"):
             self.counters["links-to-fragment"] += 1
             return
-        url, reason = canonical_url(href, self._base)
+        known = self._known.get(href)  # a fifth to a half of a page's links repeat others
+        if known is None:
+            known = self._known[href] = canonical_url(href, self._base)
+        url, reason = known
         if url is not None:
             self._add(url, squeeze(anchor, MAX_ANCHOR_CHARS), rel is not None and "nofollow" in rel.lower().split())
         elif reason == "scheme-unsupported":

@@ -1,0 +1,1 @@
+"""Runnable examples; each is a module to run from the checkout."""

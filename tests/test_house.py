@@ -1,0 +1,66 @@
+"""The house's rules of import: schemas <- transforms <- pipelines, rooms only upstream, Beam only in the steps."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+ROOMS = ("columnar", "sources", "weblog", "context", "lattice", "similarity", "ranking", "frontier")
+"""The rooms of `transforms`, upstream first."""
+
+BEAM_MODULES = {"transforms/columnar/coder.py", "transforms/columnar/files.py"} | {
+    f"transforms/{room}/steps.py" for room in ROOMS
+}
+"""Where Beam may be imported besides `pipelines`: the steps, the coder, and the file systems."""
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for package in ("schemas", "transforms", "pipelines"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+MODULES = list(modules())
+
+
+@pytest.mark.parametrize(("path", "tree"), MODULES, ids=[path for path, _ in MODULES])
+def test_imports_go_one_way(path: str, tree: ast.Module) -> None:
+    package, *rest = path.split("/")
+    allowed = {"schemas": {"schemas"}, "transforms": {"schemas", "transforms"}}.get(package)
+    names = set(imports(tree))
+    own = {name.split(".")[0] for name in names} & {"schemas", "transforms", "pipelines", "tests", "benchmarks"}
+    assert own <= (allowed or {"schemas", "transforms", "pipelines"})
+    if package == "transforms" and len(rest) > 1:
+        room = rest[0]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "transforms" and len(parts) > 1 and parts[1] in ROOMS:
+                assert ROOMS.index(parts[1]) <= ROOMS.index(room), f"{path} imports {name}"
+
+
+@pytest.mark.parametrize(("path", "tree"), MODULES, ids=[path for path, _ in MODULES])
+def test_beam_is_imported_by_steps_alone(path: str, tree: ast.Module) -> None:
+    uses_beam = any(name.split(".")[0] == "apache_beam" for name in imports(tree))
+    assert not uses_beam or path.startswith("pipelines/") or path in BEAM_MODULES
+    if not path.startswith("pipelines/") and path not in BEAM_MODULES:
+        steps = {name for name in imports(tree) if name.endswith((".steps", ".coder"))}
+        assert not steps, f"{path} imports {steps}"
+
+
+def test_every_room_is_known() -> None:
+    found = {path.name for path in (ROOT / "transforms").iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+    assert found == set(ROOMS)
