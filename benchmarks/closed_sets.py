@@ -22,8 +22,9 @@ from transforms.lattice.context import FormalContext
 
 REPEATS = 3
 FCA_AIM = 1e-3
-"""A thousand times faster than the libraries for formal concept analysis written in Python."""
+"""Share of the time of the libraries for formal concept analysis that are written in Python."""
 COMPILED_FCA_AIM = 0.25
+"""Share of the time of the one that is written in C++."""
 
 
 @dataclass(frozen=True)
@@ -132,13 +133,12 @@ def _against_fca(context: FormalContext, origin: str) -> Iterator[dict[str, Any]
         part = _used_attributes(part)
         label = f"first {part.object_count} objects of the {origin} context A ({_shape(part)})"
         ours = _Mining(part, 1, "numpy")
-        library = _imported(module)
-        if library is None:
+        if _imported(module) is None:
             yield _result("A", peer, "numpy", None, None, aim, f"{label}; {module} is not installed")
             continue
-        ours_s, peer_s, counts = _interleaved(ours, prepare(library, part), 1)
+        ours_s, peer_s, counts = _interleaved(ours, prepare(part), 1)
         ours_s = statistics.median(_timed(ours)[0] for _ in range(REPEATS))
-        note = f"{label}, {counts[0]:,} concepts, the peer {counts[1]:,} with top and bottom"
+        note = f"{label}, {counts[0]:,} concepts; the peer, which counts top and bottom too, {counts[1]:,}"
         yield _result("A", peer, "numpy", ours_s, peer_s, aim, note)
 
 
@@ -158,20 +158,21 @@ class _Mining:
         return concepts
 
 
-def _concepts(library: Any, part: FormalContext) -> Callable[[], int]:
+def _concepts(part: FormalContext) -> Callable[[], int]:
+    context = importlib.import_module("concepts").Context
     table = [tuple(row) for row in _table(part)]
     objects = [f"object {number}" for number in range(part.object_count)]
     attributes = [f"attribute {number}" for number in range(part.attribute_count)]
-    return lambda: len(library.Context(objects, attributes, table).lattice)
+    return lambda: len(context(objects, attributes, table).lattice)
 
 
-def _fcapy(library: Any, part: FormalContext) -> Callable[[], int]:
+def _fcapy(part: FormalContext) -> Callable[[], int]:
     construction = importlib.import_module("fcapy.algorithms.concept_construction")
     context = importlib.import_module("fcapy.context").FormalContext(data=_table(part))
     return lambda: len(list(construction.lindig_algorithm(context)))
 
 
-def _caspailleur(library: Any, part: FormalContext) -> Callable[[], int]:
+def _caspailleur(part: FormalContext) -> Callable[[], int]:
     to_bits = importlib.import_module("caspailleur.io").isets2bas
     mining = importlib.import_module("caspailleur.mine_equivalence_classes")
     dual = part.transpose()
@@ -182,14 +183,15 @@ def _caspailleur(library: Any, part: FormalContext) -> Callable[[], int]:
     return lambda: len(mining.list_intents_via_Lindig(rows, columns))
 
 
-def _fca_algorithms_cpp(library: Any, part: FormalContext) -> Callable[[], int]:
+def _fca_algorithms_cpp(part: FormalContext) -> Callable[[], int]:
+    inclose = importlib.import_module("fca_algorithms_cpp").inclose
     table = [[int(held) for held in row] for row in _table(part)]
     objects = [str(number) for number in range(part.object_count)]
     attributes = [str(number) for number in range(part.attribute_count)]
-    return lambda: len(library.inclose(objects, attributes, table))
+    return lambda: len(inclose(objects, attributes, table))
 
 
-FCA_PEERS: dict[str, tuple[str, int, Callable[[Any, FormalContext], Callable[[], int]], float]] = {
+FCA_PEERS: dict[str, tuple[str, int, Callable[[FormalContext], Callable[[], int]], float]] = {
     "concepts": ("concepts", 400, _concepts, FCA_AIM),
     "fcapy Lindig": ("fcapy", 400, _fcapy, FCA_AIM),
     "caspailleur Lindig": ("caspailleur", 150, _caspailleur, FCA_AIM),

@@ -53,8 +53,25 @@ times as long a look-up; all 54 expanded take 3.8 GB, packed 0.5 GB."""
 
 TOPICAL_WORDS: Mapping[str, frozenset[str]] = {
     "en": frozenset(
-        ["bill", "computer", "fire", "information", "internet", "invention", "microsoft", "mill", "netscape", "novel"]
-        + ["research", "ring", "room", "shell", "system", "web", "world"]
+        [
+            "bill",
+            "computer",
+            "fire",
+            "information",
+            "internet",
+            "invention",
+            "microsoft",
+            "mill",
+            "netscape",
+            "novel",
+            "research",
+            "ring",
+            "room",
+            "shell",
+            "system",
+            "web",
+            "world",
+        ]
     )
 }
 """Nouns that a stop-word list has because they were frequent in the texts it was made from; they are topics."""

@@ -264,14 +264,15 @@ class RankedContext:
             row_numbers: number of each of the rows that hold the prefix; all rows when not given.
             prefix: ranks that every intent has besides those found.
         """
-        rows = found.extent_rows if row_numbers is None else row_numbers[found.extent_rows]
-        extents = self._object_sets(found.extent_indptr, rows.astype(np.int64, copy=False))
+        rows = found.extent_rows if row_numbers is None else row_numbers[found.extent_rows].astype(np.int32)
+        extents = self._object_sets(found.extent_indptr, rows)
         intents = self._attribute_sets(found.intent_indptr, found.intent_ranks, prefix)
         return Concepts(*extents, *intents)
 
-    def _object_sets(self, indptr: Int64s, rows: Int64s) -> tuple[Int64s, Int32s]:
+    def _object_sets(self, indptr: Int64s, rows: Int32s) -> tuple[Int64s, Int32s]:
         if len(self.member_objects) == self.rows.row_count:
-            return indptr, self.member_objects[rows]
+            # No two objects have equal rows, so a row has its object's number.
+            return indptr, rows
         weights = self.rows.weights[rows]
         entry, positions = ragged(self.member_indptr[rows], weights)
         owners = np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))[entry]

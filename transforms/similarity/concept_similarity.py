@@ -16,10 +16,9 @@ sums are exact, and the result is rounded to 12 decimals.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +26,12 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from schemas.errors import InputError
-from transforms.columnar.arrays import group_starts, pointers, positions, ragged
+from transforms.columnar.arrays import group_starts
+from transforms.lattice.context import Concepts
 from transforms.similarity.hierarchy import (
     ICS_UNITS,
     Bools,
     Float64s,
-    Int32s,
     Int64s,
     TopProbability,
     WeightedHierarchy,
@@ -41,6 +40,7 @@ from transforms.similarity.hierarchy import (
 )
 
 Float32s: TypeAlias = npt.NDArray[np.float32]
+_Value = TypeVar("_Value", np.float64, np.int64)
 
 SIMILARITY_DECIMALS = 12
 """Similarities that differ by less are equal; float rounding stays far below, the promised exactness of 1e-9 above."""
@@ -52,420 +52,267 @@ BOUND_SLACK = 2.0**-12
 """Relative widening of a bound: far above the rounding error of a float32 quotient, so that what does not attain a
 bound of 0 or 1 stays below it by more than similarities are rounded."""
 
-BLOCK_PAIRS = 1 << 22
-"""Pairs bounded at a time: float32 bounds of 2^22 pairs are 16 MB."""
+BLOCK_CELLS = 1 << 22
+"""Pairs of concepts bounded, or word similarities gathered, at a time: 2^22 are 16 MB of float32, 32 MB of float64."""
 
 CHUNK_BYTES = 256 << 20
 """Bytes of word similarities and of their column maxima kept at a time."""
 
-EXACT_VALUES = 1 << 22
-"""Word similarities gathered at a time for pairs that are looked at in full: 32 MB of float64, and as much again."""
-
 UNLINKED_ROUNDS = 4
 """Unlinked candidates tried one a row before all that are left are listed: most rows need one or two."""
 
-DISTINCT_MATCHES = 64
-"""Largest intent for which equal words are preferred in a matching; the preference needs the bits that larger sums
-take."""
+EDGE_KINDS = 4
+"""What an ordered pair of objects can count without repeated clicks: links and c-edges, in both directions."""
+
+INTENSION_NORMS = ("min", "max")
+EXTENSIONS = ("links", "objects")
 
 
 @dataclass(frozen=True)
 class SimilaritySettings:
-    """How concepts are compared, and from where on a URL is selected.
+    """How the similarity of concepts is computed.
 
     Attributes:
-        weight: w, the extension's share in [0, 1], or "adaptive": extension / (extension + intension) (P08).
-        intension_norm: what a matching is divided by: the "min" or the "max" of |Y1| and |Y2|.
-        extension: "links" counts links and c-edges between the extents over 4 max(|X1|, |X2|); "shared" counts shared
-            objects over max(|X1|, |X2|) (Formica).
-        c_edges: whether distinct "pairs" of URLs with c-edges count, or all "clicks".
-        alpha: adjustment of the hierarchy's edge weights, 0 < alpha <= 0.5.
-        top_probability: p(Top) as "max" or "min" of p(n), or a number in (0, 1].
-        smoothing: added to every f(n), >= 0.
-        threshold: gamma in [0, 1]; a URL with a larger SemRank is selected.
+        weight: w of the extension in [0, 1] (P13), or None for extension / (extension + intension) (P08).
+        intension_norm: `min` divides a matching by the smaller intent (P13), `max` by the larger (Formica 2006).
+        extension: `links` counts links and c-edges over 4 max(|X1|, |X2|), `objects` shared objects over
+            max(|X1|, |X2|) (Formica 2006, P13 Eq. 4).
+        alpha: see `hierarchy.build_hierarchy`.
+        top_probability: likewise.
+        smoothing: likewise.
 
     Raises:
-        InputError: when made with a value outside its range.
+        InputError: a value is outside its range.
     """
 
-    weight: float | Literal["adaptive"] = 0.4
-    intension_norm: Literal["min", "max"] = "min"
-    extension: Literal["links", "shared"] = "links"
-    c_edges: Literal["pairs", "clicks"] = "pairs"
+    weight: float | None = 0.4
+    intension_norm: str = "min"
+    extension: str = "links"
     alpha: float = 0.2
     top_probability: TopProbability = "max"
     smoothing: float = 0.0
-    threshold: float = 0.45
 
     def __post_init__(self) -> None:
-        if isinstance(self.weight, str):
-            if self.weight != "adaptive":
-                raise InputError(f"weight: found {self.weight!r}, expected 'adaptive' or a number in [0, 1]")
-        elif not 0 <= self.weight <= 1:
-            raise InputError(f"weight: found {self.weight}, expected 'adaptive' or a number in [0, 1]")
-        for name, found, expected in (
-            ("intension_norm", self.intension_norm, ("min", "max")),
-            ("extension", self.extension, ("links", "shared")),
-            ("c_edges", self.c_edges, ("pairs", "clicks")),
-        ):
-            if found not in expected:
-                raise InputError(f"{name}: found {found!r}, expected {expected[0]!r} or {expected[1]!r}")
-        if not 0 <= self.threshold <= 1:
-            raise InputError(f"threshold: found {self.threshold}, expected a number in [0, 1]")
+        if self.weight is not None and not 0 <= self.weight <= 1:
+            raise InputError(f"weight: found {self.weight}, expected 0 <= weight <= 1")
+        if self.intension_norm not in INTENSION_NORMS:
+            raise InputError(f"intension_norm: found '{self.intension_norm}', expected one of {INTENSION_NORMS}")
+        if self.extension not in EXTENSIONS:
+            raise InputError(f"extension: found '{self.extension}', expected one of {EXTENSIONS}")
         check_hierarchy_options(self.alpha, self.top_probability, self.smoothing)
 
-    @property
-    def extension_parts(self) -> int:
-        """What one pair of objects can count at most without repeated clicks: 4 kinds of edges, or being shared."""
-        return 4 if self.extension == "links" else 1
+    def similarity(self, extension: Float64s, intension: Float64s) -> Float64s:
+        """Sim of extensions and intensions (P13 Def. 18, P08 Def. 10), elementwise, rounded to 12 decimals."""
+        if self.weight is not None:
+            similarity = self.weight * extension + (1.0 - self.weight) * intension
+        else:
+            total = extension + intension
+            similarity = (extension * extension + intension * intension) / np.where(total > 0, total, 1.0)
+        return np.round(similarity, SIMILARITY_DECIMALS)
 
-
-PROFILES: Mapping[str, SimilaritySettings] = MappingProxyType(
-    {
-        "paper-2013": SimilaritySettings(),
-        "paper-2008": SimilaritySettings(weight="adaptive"),
-        "formica-2006": SimilaritySettings(weight=0.5, intension_norm="max", extension="shared"),
-    }
-)
-"""The papers' choices by name."""
-
-
-@dataclass(frozen=True, eq=False)
-class Concepts:
-    """n formal concepts; row i of a CSR pair holds the members of concept i, each once.
-
-    Attributes:
-        ids: identities of the concepts, int64[n], distinct.
-        extent_pointers: int64[n + 1] into `extents`.
-        extents: object numbers.
-        intent_pointers: int64[n + 1] into `intents`.
-        intents: word numbers.
-    """
-
-    ids: Int64s
-    extent_pointers: Int64s
-    extents: Int32s
-    intent_pointers: Int64s
-    intents: Int32s
-
-    def __post_init__(self) -> None:
-        for name, indptr, values in (
-            ("extents", self.extent_pointers, self.extents),
-            ("intents", self.intent_pointers, self.intents),
-        ):
-            if len(indptr) != len(self.ids) + 1 or indptr[-1] != len(values):
-                raise ValueError(
-                    f"{name}: found {len(indptr)} pointers up to {indptr[-1:]} and {len(values)} values for "
-                    f"{len(self.ids)} concepts, expected {len(self.ids) + 1} pointers up to the number of values"
-                )
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    @property
-    def extent_sizes(self) -> Int64s:
-        """|X| of each concept, int64[n]."""
-        return np.diff(self.extent_pointers)
-
-    @property
-    def intent_sizes(self) -> Int64s:
-        """|Y| of each concept, int64[n]."""
-        return np.diff(self.intent_pointers)
-
-    def intent(self, concept: int) -> Int32s:
-        """Word numbers of one concept's intent."""
-        return self.intents[self.intent_pointers[concept] : self.intent_pointers[concept + 1]]
+    def upper_bound(self, extension: Float64s, intension_bound: Float64s) -> Float64s:
+        """The largest Sim that an intension of at most the bound allows, rounded like Sim."""
+        bound = self.similarity(extension, intension_bound)
+        # With the weight of P08 Sim is a convex function of the intension, so it is largest at an end.
+        return bound if self.weight is not None else np.maximum(bound, np.round(extension, SIMILARITY_DECIMALS))
 
 
 @dataclass(frozen=True, eq=False)
 class BaseLattice:
-    """Base concepts made ready for `best_base_concepts`; made once by `prepare_base`.
-
-    Columns are the concepts in order of (|Y1|, id).
+    """The base concepts, made ready to be searched; columns are the concepts by ascending (|Y1|, id).
 
     Attributes:
-        concepts: the base concepts as given.
-        hierarchy: hierarchy over the words of both contexts.
-        columns: position in `concepts` of each column, int64[b].
-        ranks: place of each column's id among all ids in ascending order, int64[b].
-        words: distinct words of the intents, ascending, int64[v].
+        concepts: extents as queue positions, intents as word numbers, in the order of the ids.
+        ids: ascending, int64[b].
+        columns: position of each column in `concepts`, int64[b].
         sizes: |Y1| of each column, ascending, int64[b].
-        extent_sizes: |X1| of each column, int64[b].
-        padded: each column's words as positions in `words`, filled up with v, int64[b, max |Y1|].
-        incidence: which words a column has, CSR float32[b, v] of ones.
-        membership: which columns a queue object is in, CSR int64[queue objects, b] of ones.
+        supports: |X1| of each column, int64[b].
+        words: the distinct words of the intents, ascending, int64[v].
+        padded: places in `words` of each column's words, filled up with v at the end, int64[b, max |Y1|].
+        intents: CSR float32[b, v], 1 where a column has a word.
+        extents: CSR int64[queue, b], 1 where a queue URL belongs to a column.
     """
 
     concepts: Concepts
-    hierarchy: WeightedHierarchy
+    ids: Int64s
     columns: Int64s
-    ranks: Int64s
-    words: Int64s
     sizes: Int64s
-    extent_sizes: Int64s
+    supports: Int64s
+    words: Int64s
     padded: Int64s
-    incidence: sparse.csr_array
-    membership: sparse.csr_array
+    intents: sparse.csr_array
+    extents: sparse.csr_array
+
+    @classmethod
+    def of(cls, concepts: Concepts, ids: Int64s, queue_size: int) -> BaseLattice:
+        """The base lattice; `ids` must ascend.
+
+        Raises:
+            ValueError: the ids do not ascend, so two concepts share one or the order is lost.
+        """
+        if len(ids) > 1 and not (ids[1:] > ids[:-1]).all():
+            raise ValueError(f"ids of {len(ids)} base concepts do not ascend strictly, expected distinct sorted ids")
+        columns = np.argsort(np.diff(concepts.intent_indptr), kind="stable").astype(np.int64)
+        ordered = concepts.select(columns)
+        sizes = np.diff(ordered.intent_indptr)
+        words, places = np.unique(ordered.intent_indices.astype(np.int64), return_inverse=True)
+        padded = np.full((len(columns), int(sizes.max(initial=0))), len(words), dtype=np.int64)
+        padded[np.arange(padded.shape[1]) < sizes[:, None]] = places
+        members = _ones(ordered.extent_indptr, ordered.extent_indices, queue_size, np.int64)
+        return cls(
+            concepts=concepts,
+            ids=ids,
+            columns=columns,
+            sizes=sizes,
+            supports=ordered.support,
+            words=words,
+            padded=padded,
+            intents=_ones(ordered.intent_indptr, places, len(words), np.float32),
+            extents=sparse.csr_array(members.T),
+        )
 
     def __len__(self) -> int:
-        return len(self.columns)
+        return len(self.ids)
 
 
-def prepare_base(concepts: Concepts, hierarchy: WeightedHierarchy, queue_size: int) -> BaseLattice:
-    """Base concepts in the form that `best_base_concepts` searches.
-
-    Args:
-        concepts: base concepts; objects are numbers below `queue_size`, words those of the hierarchy.
-        hierarchy: hierarchy over the words of both contexts.
-        queue_size: number of queue objects.
-
-    Raises:
-        ValueError: ids repeat, or an object or word has no such number.
-    """
-    if len(np.unique(concepts.ids)) != len(concepts):
-        raise ValueError(f"base concepts: found {len(np.unique(concepts.ids))} ids for {len(concepts)} concepts")
-    _check_numbers("objects of base concepts", concepts.extents, queue_size)
-    _check_numbers("words of base concepts", concepts.intents, len(hierarchy))
-    columns = np.lexsort((concepts.ids, concepts.intent_sizes)).astype(np.int64)
-    ranks = np.empty(len(concepts), dtype=np.int64)
-    ranks[np.argsort(concepts.ids[columns])] = np.arange(len(concepts))
-    sizes, extent_sizes = concepts.intent_sizes[columns], concepts.extent_sizes[columns]
-
-    words, spelled = np.unique(concepts.intents.astype(np.int64), return_inverse=True)
-    column, taken = ragged(concepts.intent_pointers[columns], sizes)
-    padded = np.full((len(columns), int(sizes.max(initial=0))), len(words), dtype=np.int64)
-    padded[column, np.arange(len(column)) - pointers(sizes)[column]] = spelled[taken]
-    incidence = _ones_csr(pointers(sizes), spelled[taken], len(words), np.float32)
-
-    column, taken = ragged(concepts.extent_pointers[columns], extent_sizes)
-    by_column = _ones_csr(pointers(extent_sizes), concepts.extents[taken], queue_size, np.int64)
-    return BaseLattice(
-        concepts=concepts,
-        hierarchy=hierarchy,
-        columns=columns,
-        ranks=ranks,
-        words=words,
-        sizes=sizes,
-        extent_sizes=extent_sizes,
-        padded=padded,
-        incidence=incidence,
-        membership=by_column.T.tocsr(),
-    )
-
-
-def _check_numbers(name: str, numbers: npt.NDArray[np.integer], count: int) -> None:
-    if len(numbers) and (numbers.min() < 0 or numbers.max() >= count):
-        raise ValueError(f"{name}: found numbers {numbers.min()}..{numbers.max()}, expected numbers below {count}")
-
-
-def _ones_csr(
+def _ones(
     indptr: Int64s, indices: npt.NDArray[np.integer], width: int, dtype: type[np.float32 | np.int64]
 ) -> sparse.csr_array:
-    return sparse.csr_array(
-        (np.ones(len(indices), dtype=dtype), indices.astype(np.int32), indptr), shape=(len(indptr) - 1, width)
-    )
-
-
-Edges: TypeAlias = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
-
-
-def link_counts(
-    object_count: int, queue_size: int, links: Iterable[Edges], c_edges: Iterable[Edges], settings: SimilaritySettings
-) -> sparse.csr_array:
-    """What each current object counts towards the extension with each queue object (P13 Def. 6).
-
-    Args:
-        object_count: number of current objects.
-        queue_size: number of queue objects.
-        links: (current object, queue object) pairs of hyperlinks, one array pair for each direction; repeated pairs
-            count once.
-        c_edges: likewise for c-edges; repeated pairs count once, or each time with `c_edges="clicks"`.
-        settings: `c_edges` is used.
-
-    Returns:
-        CSR int64[object_count, queue_size].
-    """
-    total = sparse.csr_array((object_count, queue_size), dtype=np.int64)
-    for directions, every in ((links, False), (c_edges, settings.c_edges == "clicks")):
-        for current, queue in directions:
-            one = sparse.coo_array(
-                (np.ones(len(current), dtype=np.int64), (current, queue)), shape=(object_count, queue_size)
-            ).tocsr()
-            if not every:
-                one.data[:] = 1
-            total = total + one
-    return total
-
-
-@dataclass(frozen=True)
-class SimilarityCounters:
-    """How much work a search was.
-
-    Attributes:
-        pairs: pairs of a base and a current concept, all of which are decided.
-        examined: pairs whose similarities of words were looked at in full.
-        matchings: assignments solved; the other examined pairs attained a bound, or fell behind by a tighter one.
-    """
-
-    pairs: int = 0
-    examined: int = 0
-    matchings: int = 0
-
-    def __add__(self, other: SimilarityCounters) -> SimilarityCounters:
-        return SimilarityCounters(
-            self.pairs + other.pairs, self.examined + other.examined, self.matchings + other.matchings
-        )
+    ones = np.ones(len(indices), dtype=dtype)
+    return sparse.csr_array((ones, indices.astype(np.int32), indptr), shape=(len(indptr) - 1, width))
 
 
 @dataclass(frozen=True, eq=False)
 class BestPairs:
-    """The best base concept of each of n current concepts.
+    """The best base concept of each current concept, arrays of length n.
 
     Attributes:
-        base: position among the base concepts, int64[n]; -1 where there is none, or none that reaches the floor.
-        similarity: float64[n] in [0, 1], rounded to 12 decimals; 0 without a base concept.
-        extension: float64[n] in [0, 1].
-        intension: float64[n] in [0, 1].
-        counters: work done.
+        base: its position in the base lattice, int64; -1 where no base concept reaches the floor.
+        score: Sim, float64, rounded to 12 decimals; -1 where there is no base concept.
+        extension: float64.
+        intension: float64.
+        examined: number of pairs whose word similarities were looked at one by one.
+        assignments: number of optimal assignments that were solved; the other examined pairs attain a bound, or fall
+            behind by a tighter one.
     """
 
     base: Int64s
-    similarity: Float64s
+    score: Float64s
     extension: Float64s
     intension: Float64s
-    counters: SimilarityCounters
+    examined: int
+    assignments: int
 
 
 @dataclass(frozen=True, eq=False)
-class Floors:
-    """What a pair of each of n current concepts must reach to matter, in the order (similarity desc, base id asc).
+class Floor:
+    """What a pair of each current concept must reach to matter, arrays of length n.
 
     Attributes:
-        similarity: float64[n]; -1 lets every pair pass, inf none.
-        base_id: int64[n].
+        score: float64; a pair below it does not matter. -1 lets every pair pass.
+        base: position in the base lattice, int64; a pair as similar as `score` must have a base concept up to this one.
     """
 
-    similarity: Float64s
-    base_id: Int64s
-
-
-def combine(extension: Float64s, intension: Float64s, settings: SimilaritySettings) -> Float64s:
-    """Similarity of concepts from its two parts (P13 Def. 18; P08 Def. 10), rounded to 12 decimals; float64[n]."""
-    if settings.weight == "adaptive":
-        total = extension + intension
-        total = np.where(total > 0, total, 1.0)
-        similarity = (extension * extension + intension * intension) / total
-    else:
-        similarity = settings.weight * extension + (1.0 - settings.weight) * intension
-    return np.round(similarity, SIMILARITY_DECIMALS)
-
-
-def _bound(extension: Float64s, intension: Float64s, settings: SimilaritySettings) -> Float64s:
-    """Largest similarity with this extension and at most this intension.
-
-    With the adaptive weight the similarity is a convex function of the intension, so it is largest at an end.
-    """
-    at_most = combine(extension, intension, settings)
-    return np.maximum(at_most, combine(extension, np.zeros_like(intension), settings))
+    score: Float64s
+    base: Int64s
 
 
 def best_base_concepts(
-    batch: Concepts,
-    links: sparse.csr_array,
+    current: Concepts,
+    edges: sparse.csr_array,
     base: BaseLattice,
+    hierarchy: WeightedHierarchy,
     settings: SimilaritySettings,
-    floors: Floors | None = None,
+    floor: Floor | None = None,
 ) -> BestPairs:
-    """The most similar base concept of each current concept; of equally similar ones that with the smallest id.
+    """The base concept most similar to each current concept; of equal ones that with the smallest id.
 
     Args:
-        batch: n current concepts; objects are rows of `links`, words those of the base's hierarchy.
-        links: what each current object counts with each queue object, CSR integers [current objects, queue objects]:
-            `link_counts`, or 1 for a queue object that is the same object where `settings.extension` is "shared".
-        base: the base concepts.
-        settings: profile of the similarity.
-        floors: pairs below can be left out of the search, or None.
+        current: n current concepts; extents are rows of `edges`.
+        edges: counts of links and c-edges (or of shared objects) between objects and queue URLs, integers, CSR
+            [objects, queue].
+        base: the base lattice.
+        hierarchy: the words' hierarchy.
+        settings: how similarities are computed.
+        floor: a concept without a pair that reaches it is passed over; None lets every pair pass.
 
     Returns:
-        The best pairs; the result for a concept does not depend on the rest of the batch.
-
-    Raises:
-        ValueError: an object or word has no such number, or `links` has another number of queue objects.
+        The best pairs. What is found for a concept depends neither on the rest of the batch nor on the floor, as far
+        as the floor lets it pass.
     """
-    _check_numbers("objects of current concepts", batch.extents, links.shape[0])
-    _check_numbers("words of current concepts", batch.intents, len(base.hierarchy))
-    if links.shape[1] != base.membership.shape[0]:
-        raise ValueError(f"links: found {links.shape[1]} queue objects, expected {base.membership.shape[0]}")
-    race = _Race.start(len(batch), base, floors)
+    race = _Race.start(len(current), len(base), floor)
     if len(base):
-        links = sparse.csr_array((links.data.astype(np.int64), links.indices, links.indptr), shape=links.shape)
-        for rows in _chunks(batch, base):
-            _search_chunk(batch, links, base, settings, rows, race)
-    found = race.column >= 0
+        counts = sparse.csr_array((edges.data.astype(np.int64), edges.indices, edges.indptr), shape=edges.shape)
+        for rows in _chunks(current, base, len(hierarchy)):
+            _search_chunk(current, counts, base, hierarchy, settings, rows, race)
+    found = race.base >= 0
     return BestPairs(
-        base=np.where(found, base.columns[race.column], -1) if len(base) else race.column,
-        similarity=np.where(found, race.similarity, 0.0),
+        base=race.base,
+        score=np.where(found, race.score, -1.0),
         extension=race.extension,
         intension=race.intension,
-        counters=SimilarityCounters(len(batch) * len(base), race.examined, race.matchings),
+        examined=race.examined,
+        assignments=race.assignments,
     )
 
 
 @dataclass(eq=False)
 class _Race:
-    """Best pair so far of each row; rows are current concepts, columns those of the base lattice."""
+    """Best pair so far of each row; rows are current concepts, bases positions in the base lattice.
 
-    similarity: Float64s
-    rank: Int64s
-    """A pair as similar as the best so far wins with a smaller rank than this."""
-    column: Int64s
+    Attributes:
+        score: similarity to reach, float64[n].
+        limit: a pair that just reaches it needs a base below this one, int64[n].
+        base: base of the best pair, -1 before there is one, int64[n].
+        extension: of the best pair, float64[n].
+        intension: likewise.
+        examined: see `BestPairs`.
+        assignments: likewise.
+    """
+
+    score: Float64s
+    limit: Int64s
+    base: Int64s
     extension: Float64s
     intension: Float64s
     examined: int = 0
-    matchings: int = 0
+    assignments: int = 0
 
     @classmethod
-    def start(cls, count: int, base: BaseLattice, floors: Floors | None) -> _Race:
-        similarity, rank = np.full(count, -1.0), np.full(count, len(base), dtype=np.int64)
-        if floors is not None:
-            similarity = floors.similarity.astype(np.float64)
-            rank = np.searchsorted(np.sort(base.concepts.ids), floors.base_id, side="right").astype(np.int64)
-        return cls(similarity, rank, np.full(count, -1, dtype=np.int64), np.zeros(count), np.zeros(count))
+    def start(cls, count: int, bases: int, floor: Floor | None) -> _Race:
+        score = np.full(count, -1.0) if floor is None else floor.score.copy()
+        limit = np.full(count, bases, dtype=np.int64) if floor is None else floor.base + 1
+        return cls(score, limit, np.full(count, -1, dtype=np.int64), np.zeros(count), np.zeros(count))
 
-    def leads(self, rows: Int64s, similarity: Float64s, rank: Int64s) -> Bools:
-        """Whether pairs with this similarity would be the best of their rows."""
-        best = self.similarity[rows]
-        return np.asarray((similarity > best) | ((similarity == best) & (rank < self.rank[rows])), dtype=np.bool_)
+    def leads(self, rows: Int64s, score: Float64s, base: Int64s) -> Bools:
+        """Whether pairs of this similarity would be the best of their rows."""
+        best = self.score[rows]
+        return np.asarray((score > best) | ((score == best) & (base < self.limit[rows])), dtype=np.bool_)
 
-    def enter(
-        self, rows: Int64s, columns: Int64s, ranks: Int64s, similarity: Float64s, parts: tuple[Float64s, Float64s]
-    ) -> None:
+    def enter(self, rows: Int64s, base: Int64s, score: Float64s, extension: Float64s, intension: Float64s) -> None:
         """Enter pairs; of several of a row the best counts."""
-        order = np.lexsort((ranks, -similarity, rows))
+        order = np.lexsort((base, -score, rows))
         order = order[group_starts(rows[order])]
-        order = order[self.leads(rows[order], similarity[order], ranks[order])]
+        order = order[self.leads(rows[order], score[order], base[order])]
         row = rows[order]
-        self.similarity[row], self.rank[row], self.column[row] = similarity[order], ranks[order], columns[order]
-        self.extension[row], self.intension[row] = parts[0][order], parts[1][order]
+        self.score[row], self.limit[row], self.base[row] = score[order], base[order], base[order]
+        self.extension[row], self.intension[row] = extension[order], intension[order]
 
 
-def _chunks(batch: Concepts, base: BaseLattice) -> Iterator[Int64s]:
+def _chunks(current: Concepts, base: BaseLattice, word_count: int) -> Iterator[Int64s]:
     """Rows in groups whose words' similarities to the base's words fit the memory budget."""
-    # Held for each word: float64 and two float32 for each base word, two float32 for each column while one is made.
-    word_bytes = 16 * (len(base.words) + 1) + 8 * len(base)
-    limit = max(1, CHUNK_BYTES // word_bytes)
-    waiting = [np.arange(len(batch), dtype=np.int64)]
+    # A word holds float64 and two float32 for each base word, and two float32 for each column while they are made.
+    limit = max(1, CHUNK_BYTES // (16 * (len(base.words) + 1) + 8 * len(base)))
+    waiting = [(0, len(current))] if len(current) else []
     while waiting:
-        rows = waiting.pop()
-        if len(rows) > 1:
-            _, taken = ragged(batch.intent_pointers[rows], batch.intent_sizes[rows])
-            seen = np.zeros(len(base.hierarchy), dtype=np.bool_)
-            seen[batch.intents[taken]] = True
-            if np.count_nonzero(seen) > limit:
-                waiting += [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
-                continue
-        if len(rows):
-            yield rows
+        start, stop = waiting.pop()
+        seen = np.zeros(word_count, dtype=np.bool_)
+        seen[current.intent_indices[current.intent_indptr[start] : current.intent_indptr[stop]]] = True
+        if stop - start > 1 and np.count_nonzero(seen) > limit:
+            middle = (start + stop) // 2
+            waiting += [(middle, stop), (start, middle)]
+        else:
+            yield np.arange(start, stop, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -485,14 +332,14 @@ class _WordSimilarities:
     column_maxima: Float32s
 
     @classmethod
-    def of(cls, words: Int64s, base: BaseLattice) -> _WordSimilarities:
+    def of(cls, words: Int64s, base: BaseLattice, hierarchy: WeightedHierarchy) -> _WordSimilarities:
         exact = np.full((len(base.words) + 1, len(words)), -1.0)
         upper = np.empty((len(words), len(base.words)), dtype=np.float32)
         column_maxima = np.empty((len(words), len(base)), dtype=np.float32)
-        step = max(1, BLOCK_PAIRS // max(1, len(base), len(base.words)))
+        step = max(1, BLOCK_CELLS // max(1, len(base), len(base.words)))
         for start in range(0, len(words), step):
             part = slice(start, start + step)
-            exact[:-1, part] = ics_block(base.hierarchy, base.words, words[part])
+            exact[:-1, part] = ics_block(hierarchy, base.words, words[part])
             above = (np.ceil(exact[:-1, part] * BOUND_UNITS) / BOUND_UNITS).astype(np.float32)
             upper[part] = above.T
             maxima = np.zeros((len(base), above.shape[1]), dtype=np.float32)
@@ -504,24 +351,24 @@ class _WordSimilarities:
 
 
 def _search_chunk(
-    batch: Concepts,
-    links: sparse.csr_array,
+    current: Concepts,
+    edges: sparse.csr_array,
     base: BaseLattice,
+    hierarchy: WeightedHierarchy,
     settings: SimilaritySettings,
     rows: Int64s,
     race: _Race,
 ) -> None:
-    sizes = batch.intent_sizes[rows]
-    _, taken = ragged(batch.intent_pointers[rows], sizes)
-    words = np.unique(batch.intents[taken].astype(np.int64))
-    similarities = _WordSimilarities.of(words, base)
-    step = max(1, BLOCK_PAIRS // len(base))
+    sizes = np.diff(current.intent_indptr)[rows]
+    first, last = current.intent_indptr[rows[0]], current.intent_indptr[rows[-1] + 1]
+    words = np.unique(current.intent_indices[first:last].astype(np.int64))
+    similarities = _WordSimilarities.of(words, base, hierarchy)
+    step = max(1, BLOCK_CELLS // len(base))
     for size in np.unique(sizes).tolist():
         of_size = rows[sizes == size]
         for start in range(0, len(of_size), step):
             part = of_size[start : start + step]
-            block = _Block.of(batch, links, base, settings, similarities, part, race)
-            block.search()
+            _Block.of(current.select(part), part, edges, base, settings, similarities, race).search()
 
 
 @dataclass(eq=False)
@@ -549,35 +396,34 @@ class _Block:
     @classmethod
     def of(
         cls,
-        batch: Concepts,
-        links: sparse.csr_array,
+        current: Concepts,
+        rows: Int64s,
+        edges: sparse.csr_array,
         base: BaseLattice,
         settings: SimilaritySettings,
         similarities: _WordSimilarities,
-        rows: Int64s,
         race: _Race,
     ) -> _Block:
-        """The block of some rows; those that can't reach their floors are left out."""
-        extent_sizes = batch.extent_sizes[rows]
-        _, taken = ragged(batch.extent_pointers[rows], extent_sizes)
-        extents = _ones_csr(pointers(extent_sizes), batch.extents[taken], links.shape[0], np.int64)
-        counts = ((extents @ links) @ base.membership).tocsr()
-        per_row = np.diff(counts.indptr).astype(np.int64)
-        row = np.repeat(np.arange(len(rows), dtype=np.int64), per_row)
+        """The block of current concepts at some rows of the race; those that can't reach their floors are left out."""
+        members = _ones(current.extent_indptr, current.extent_indices, edges.shape[0], np.int64)
+        counts = (members @ edges) @ base.extents
+        row = np.repeat(np.arange(len(rows), dtype=np.int64), np.diff(counts.indptr))
         column = counts.indices.astype(np.int64)
-        largest = settings.extension_parts * np.maximum(extent_sizes[row], base.extent_sizes[column])
-        extension = np.minimum(counts.data / largest, 1.0)
+        larger = np.maximum(current.support[row], base.supports[column])
+        extension = np.minimum(counts.data / (larger * (EDGE_KINDS if settings.extension == "links" else 1)), 1.0)
+        intents = np.searchsorted(similarities.words, current.intent_indices).reshape(len(rows), -1)
 
-        best_extension = np.zeros(len(rows))
-        np.maximum.at(best_extension, row, extension)
-        reachable = _bound(best_extension, np.ones(len(rows)), settings) >= race.similarity[rows]
+        largest = np.zeros(len(rows))
+        np.maximum.at(largest, row, extension)
+        # With the weight of P08 Sim is convex in the extension, too.
+        bound = np.maximum(
+            settings.upper_bound(largest, np.ones(len(rows))), settings.upper_bound(0 * largest, np.ones(len(rows)))
+        )
+        reachable = bound >= race.score[rows]
         if not reachable.all():
             kept = reachable[row]
-            place = np.cumsum(reachable) - 1
-            row, column, extension, rows = place[row[kept]], column[kept], extension[kept], rows[reachable]
-        size = int(batch.intent_sizes[rows[0]]) if len(rows) else 0
-        words = batch.intents[batch.intent_pointers[rows][:, None] + np.arange(size)]
-        intents = np.searchsorted(similarities.words, words)
+            row, column, extension = (np.cumsum(reachable) - 1)[row[kept]], column[kept], extension[kept]
+            rows, intents = rows[reachable], intents[reachable]
         return cls(base, settings, similarities, race, rows, intents, row, column, extension)
 
     def search(self) -> None:
@@ -586,7 +432,7 @@ class _Block:
             return
         intension = self._intension_bounds()
         linked_intension = intension[self.linked_rows, self.linked_columns].astype(np.float64)
-        bounds = _bound(self.linked_extension, linked_intension, self.settings)
+        bounds = self.settings.upper_bound(self.linked_extension, linked_intension)
         intension[self.linked_rows, self.linked_columns] = -1
         if self._widening() < 4 * 10.0**-SIMILARITY_DECIMALS:
             intension[intension >= 0] = 1.0
@@ -608,9 +454,9 @@ class _Block:
 
     def _widening(self) -> float:
         """Least difference between the similarity of an unlinked pair and its bound, unless that is 0 or attained."""
-        weight = 1.0 if self.settings.weight == "adaptive" else 1.0 - self.settings.weight
+        weight = 1.0 if self.settings.weight is None else 1.0 - self.settings.weight
         least = 1.0 / (BOUND_UNITS * max(self.intents.shape[1], self.base.padded.shape[1], 1))
-        return weight * least * BOUND_SLACK
+        return float(weight * least * BOUND_SLACK)
 
     def _intension_bounds(self) -> Float32s:
         """Upper bounds of the intension of all pairs, float32[r, b]: sums of the smaller intent's largest ics."""
@@ -621,7 +467,7 @@ class _Block:
             maxima = self.similarities.upper[self.intents[:, 0]]
             for i in range(1, size):
                 np.maximum(maxima, self.similarities.upper[self.intents[:, i]], out=maxima)
-            bounds[:, :smaller] = (base.incidence[:smaller] @ np.ascontiguousarray(maxima.T)).T
+            bounds[:, :smaller] = (base.intents[:smaller] @ np.ascontiguousarray(maxima.T)).T
         if smaller < len(base):
             for i in range(size):
                 bounds[:, smaller:] += self.similarities.column_maxima[self.intents[:, i], smaller:]
@@ -631,7 +477,7 @@ class _Block:
         return bounds
 
     def _leads(self, rows: Int64s, columns: Int64s, bounds: Float64s) -> Bools:
-        return self.race.leads(self.rows[rows], bounds, self.base.ranks[columns])
+        return self.race.leads(self.rows[rows], bounds, self.base.columns[columns])
 
     def _try_best_linked(self, bounds: Float64s) -> None:
         """Examine the linked pair with the largest bound of each row, and strike its bound out."""
@@ -640,7 +486,7 @@ class _Block:
             return
         lengths = np.diff(starts, append=len(bounds))
         top = bounds == np.repeat(np.maximum.reduceat(bounds, starts), lengths)
-        ranks = np.where(top, self.base.ranks[self.linked_columns], len(self.base))
+        ranks = np.where(top, self.base.columns[self.linked_columns], len(self.base))
         chosen = np.flatnonzero(top & (ranks == np.repeat(np.minimum.reduceat(ranks, starts), lengths)))
         chosen = chosen[self._leads(self.linked_rows[chosen], self.linked_columns[chosen], bounds[chosen])]
         self._examine(self.linked_rows[chosen], self.linked_columns[chosen], self.linked_extension[chosen])
@@ -660,12 +506,12 @@ class _Block:
             left = intension if len(active) == len(intension) else intension[active]
             top = left.max(axis=1)
             bound = self._unlinked_bound(top)
-            going = np.flatnonzero((top >= 0) & (bound >= self.race.similarity[self.rows[active]]))
+            going = np.flatnonzero((top >= 0) & (bound >= self.race.score[self.rows[active]]))
             if not len(going):
                 return _no_pairs()
             left = left if len(going) == len(left) else left[going]
             active, top, bound = active[going], top[going], bound[going]
-            ranks = np.where(left == top[:, None], self.base.ranks, len(self.base))
+            ranks = np.where(left == top[:, None], self.base.columns, len(self.base))
             columns = ranks.argmin(axis=1)
             leading = self._leads(active, columns, bound)
             active, columns, bound = active[leading], columns[leading], bound[leading]
@@ -680,13 +526,13 @@ class _Block:
         return active[place[leading]], columns[leading], bound[leading]
 
     def _unlinked_bound(self, intension: Float32s) -> Float64s:
-        return _bound(np.zeros(len(intension)), intension.astype(np.float64), self.settings)
+        return self.settings.upper_bound(np.zeros(len(intension)), intension.astype(np.float64))
 
     def _try_all(self, rows: Int64s, columns: Int64s, extension: Float64s, bounds: Float64s) -> None:
         """Examine pairs until none could lead, by descending bounds, twice as many of a row each time."""
         count = 1
         while len(rows):
-            order = np.lexsort((self.base.ranks[columns], -bounds, rows))
+            order = np.lexsort((self.base.columns[columns], -bounds, rows))
             rows, columns, extension, bounds = rows[order], columns[order], extension[order], bounds[order]
             starts = group_starts(rows)
             now = np.arange(len(rows)) - np.repeat(starts, np.diff(starts, append=len(rows))) < count
@@ -707,7 +553,7 @@ class _Block:
         smaller = self.base.sizes[columns] <= size
         for base_first, group in ((True, np.flatnonzero(smaller)), (False, np.flatnonzero(~smaller))):
             width = int(self.base.sizes[columns[group]].max(initial=0))
-            step = max(1, EXACT_VALUES // max(1, width * size))
+            step = max(1, BLOCK_CELLS // max(1, width * size))
             for start in range(0, len(group), step):
                 part = group[start : start + step]
                 result[part] = self._examine_part(rows[part], columns[part], extension[part], width, base_first)
@@ -721,27 +567,27 @@ class _Block:
             values = self.similarities.exact[base_words[:, :, None], current_words[:, None, :]]
         else:
             values = self.similarities.exact[base_words[:, None, :], current_words[:, :, None]]
-        norms, ranks = self._norms(columns), self.base.ranks[columns]
+        norms = self._norms(columns)
         matched, bound = _greedy_matchings(values, np.minimum(self.base.sizes[columns], self.intents.shape[1]))
 
         def enter(which: Int64s, total: Float64s) -> None:
             intension = total / norms[which]
-            similarity[which] = combine(extension[which], intension, self.settings)
+            similarity[which] = self.settings.similarity(extension[which], intension)
             self.race.enter(
                 self.rows[rows[which]],
-                columns[which],
-                ranks[which],
+                self.base.columns[columns[which]],
                 similarity[which],
-                (extension[which], intension),
+                extension[which],
+                intension,
             )
 
         similarity = np.full(len(rows), -1.0)
         settled = matched == bound
         enter(np.flatnonzero(settled), matched[settled])
         open_pairs = np.flatnonzero(~settled)
-        upper = _bound(extension[open_pairs], bound[open_pairs] / norms[open_pairs], self.settings)
+        upper = self.settings.upper_bound(extension[open_pairs], bound[open_pairs] / norms[open_pairs])
         open_pairs = open_pairs[self._leads(rows[open_pairs], columns[open_pairs], upper)]
-        self.race.matchings += len(open_pairs)
+        self.race.assignments += len(open_pairs)
         totals = np.zeros(len(open_pairs))
         for i, pair in enumerate(open_pairs.tolist()):
             # Filling, where there is any, is the last words of the base's side.
@@ -787,133 +633,131 @@ def _greedy_matchings(values: Float64s, counts: Int64s) -> tuple[Float64s, Float
     return matched, bound
 
 
-def matching(
-    hierarchy: WeightedHierarchy, base_intent: npt.NDArray[np.integer], current_intent: npt.NDArray[np.integer]
-) -> tuple[Int32s, Int32s, Float64s]:
-    """An optimal matching of two intents under ics (P13 Def. 17), to show what an intension is made of.
+def matching(hierarchy: WeightedHierarchy, base_words: Int64s, current_words: Int64s) -> list[tuple[int, int, float]]:
+    """A maximum weight matching of two intents (P13 Def. 17): (base word, current word, ics) where ics is positive.
 
-    Of the optimal matchings one with as many equal words as possible is taken, unless both intents have more than 64.
-
-    Returns:
-        (base words, current words, ics), int32[n], int32[n], float64[n], n = min(|Y1|, |Y2|), by ascending base word.
+    Of equally good matchings one with as many equal words as possible is taken. Pairs are by ascending base word.
     """
-    rows, columns = np.sort(base_intent).astype(np.int32), np.sort(current_intent).astype(np.int32)
+    rows, columns = np.sort(base_words), np.sort(current_words)
     block = ics_block(hierarchy, rows, columns)
-    weights = block
-    if min(block.shape) <= DISTINCT_MATCHES:
-        # Less than a step of the grid even for all words together, so it decides between equal sums only.
-        weights = block + (rows[:, None] == columns) / (2 * DISTINCT_MATCHES * ICS_UNITS)
-    chosen = linear_sum_assignment(weights, maximize=True)
-    return rows[chosen[0]], columns[chosen[1]], block[chosen]
+    # All bonuses together are less than a step of the grid of similarities, so that they never change the total.
+    bonus = (rows[:, None] == columns) / (2 * ICS_UNITS * max(1, *block.shape))
+    pairs = zip(*linear_sum_assignment(block + bonus, maximize=True), strict=True)
+    return [
+        (int(rows[row]), int(columns[column]), float(block[row, column]))
+        for row, column in pairs
+        if block[row, column] > 0
+    ]
 
 
 @dataclass(frozen=True, eq=False)
-class ObjectScores:
-    """SemRank of n current objects (P13 Def. 21) and the pair of concepts that it comes from.
+class BestScores:
+    """The best pair of concepts of each object so far (P13 Def. 21), arrays of length n.
+
+    Of equally similar pairs the one with the smaller base, then the smaller current concept id is the best.
 
     Attributes:
-        objects: numbers or ids of the objects, ascending, int64[n].
-        similarity: the largest similarity over the object's concepts, float64[n].
-        extension: of that pair, float64[n].
-        intension: of that pair, float64[n].
-        base_ids: id of its base concept, int64[n].
-        current_ids: id of its current concept, int64[n].
+        score: Sim, float64; -1 where no concept of the object was scored.
+        extension: float64.
+        intension: float64.
+        base: position in the base lattice, int64; -1 where no concept of the object was scored.
+        current: id of the current concept, int64.
+        intents: words of the current concepts that are someone's best, by id.
+        assignments: number of optimal assignments that were solved.
     """
 
-    objects: Int64s
-    similarity: Float64s
+    score: Float64s
     extension: Float64s
     intension: Float64s
-    base_ids: Int64s
-    current_ids: Int64s
+    base: Int64s
+    current: Int64s
+    intents: dict[int, Int64s]
+    assignments: int
 
-    def __len__(self) -> int:
-        return len(self.objects)
-
-
-def best_per_object(batch: Concepts, pairs: BestPairs, base: BaseLattice) -> ObjectScores:
-    """The best pair of each object of a batch: (similarity desc, base id asc, current id asc) decides."""
-    found = np.flatnonzero(pairs.base >= 0)
-    base_ids = base.concepts.ids[pairs.base[found]]
-    order = found[np.lexsort((batch.ids[found], base_ids, -pairs.similarity[found]))]
-    place, taken = ragged(batch.extent_pointers[order], batch.extent_sizes[order])
-    objects, numbers = np.unique(batch.extents[taken].astype(np.int64), return_inverse=True)
-    first = np.full(len(objects), len(order), dtype=np.int64)
-    np.minimum.at(first, numbers, place)
-    best = order[first]
-    return ObjectScores(
-        objects=objects,
-        similarity=pairs.similarity[best],
-        extension=pairs.extension[best],
-        intension=pairs.intension[best],
-        base_ids=base.concepts.ids[pairs.base[best]],
-        current_ids=batch.ids[best],
-    )
+    @classmethod
+    def none(cls, objects: int) -> BestScores:
+        """No scores yet."""
+        nothing = np.zeros(objects, dtype=np.float64)
+        no_id = np.full(objects, -1, dtype=np.int64)
+        return cls(np.full(objects, -1.0), nothing, nothing, no_id, no_id, {}, 0)
 
 
-def no_scores() -> ObjectScores:
-    """Scores of no object."""
-    numbers, values = np.zeros(0, dtype=np.int64), np.zeros(0)
-    return ObjectScores(numbers, values, values, values, numbers, numbers)
+def best_per_object(
+    current: Concepts,
+    ids: Int64s,
+    edges: sparse.csr_array,
+    base: BaseLattice,
+    hierarchy: WeightedHierarchy,
+    settings: SimilaritySettings,
+    best: BestScores,
+) -> BestScores:
+    """The objects' best scores after a further batch of current concepts.
 
-
-def merge_best(scores: Iterable[ObjectScores]) -> ObjectScores:
-    """The best of several scores of each object, by the order of `best_per_object`; associative and commutative."""
-    parts = [no_scores(), *scores]
-    objects = np.concatenate([part.objects for part in parts])
-    similarity = np.concatenate([part.similarity for part in parts])
-    base_ids = np.concatenate([part.base_ids for part in parts])
-    current_ids = np.concatenate([part.current_ids for part in parts])
-    order = np.lexsort((current_ids, base_ids, -similarity, objects))
-    best = order[group_starts(objects[order])]
-    return ObjectScores(
-        objects=objects[best],
-        similarity=similarity[best],
-        extension=np.concatenate([part.extension for part in parts])[best],
-        intension=np.concatenate([part.intension for part in parts])[best],
-        base_ids=base_ids[best],
-        current_ids=current_ids[best],
-    )
-
-
-def object_floors(batch: Concepts, known: ObjectScores) -> Floors:
-    """What the pairs of current concepts must reach to improve any of their objects: the worst score known for one.
-
-    A concept without objects can't improve any: its floor is inf.
-    """
-    place = positions(known.objects, batch.extents.astype(np.int64))
-    if len(known):
-        similarity = np.where(place >= 0, known.similarity[place], -1.0)
-        base_ids = np.where(place >= 0, known.base_ids[place], np.iinfo(np.int64).max)
-    else:
-        similarity = np.full(len(place), -1.0)
-        base_ids = np.full(len(place), np.iinfo(np.int64).max)
-    concept = np.repeat(np.arange(len(batch), dtype=np.int64), batch.extent_sizes)
-    floor = np.full(len(batch), np.inf)
-    np.minimum.at(floor, concept, similarity)
-    worst = similarity == floor[concept]
-    floor_ids = np.full(len(batch), np.iinfo(np.int64).min)
-    np.maximum.at(floor_ids, concept[worst], base_ids[worst])
-    return Floors(floor, floor_ids)
-
-
-def rank_objects(
-    batches: Iterable[Concepts], links: sparse.csr_array, base: BaseLattice, settings: SimilaritySettings
-) -> tuple[ObjectScores, SimilarityCounters]:
-    """SemRank of all objects of some batches; what is known from earlier batches narrows the search in later ones.
+    What is known of a concept's objects is the floor of its search, so later batches are the cheaper ones.
 
     Args:
-        batches: current concepts over the same objects, which are rows of `links`.
-        links: as in `best_base_concepts`.
-        base: the base concepts.
-        settings: profile of the similarity.
-
-    Returns:
-        The scores, which don't depend on how the concepts are split into batches, and the work done.
+        current: the batch.
+        ids: ids of its concepts, int64[n].
+        edges: see `best_base_concepts`.
+        base: the base lattice.
+        hierarchy: the words' hierarchy.
+        settings: how similarities are computed.
+        best: the best scores before; a new object is given back, this one is not changed.
     """
-    scores, counters = no_scores(), SimilarityCounters()
-    for batch in batches:
-        pairs = best_base_concepts(batch, links, base, settings, object_floors(batch, scores))
-        counters += pairs.counters
-        scores = merge_best([scores, best_per_object(batch, pairs, base)])
-    return scores, counters
+    pairs = best_base_concepts(current, edges, base, hierarchy, settings, _floor(current, best))
+    found = np.flatnonzero(pairs.base >= 0)
+    order = found[np.lexsort((ids[found], pairs.base[found], -pairs.score[found]))]
+    ordered = current.select(order)
+    place = np.full(len(best.score), len(order), dtype=np.int64)
+    np.minimum.at(place, ordered.extent_indices, np.repeat(np.arange(len(order)), ordered.support))
+    objects = np.flatnonzero(place < len(order))
+    concepts = order[place[objects]]
+    batch_best = BestScores(
+        score=_at(objects, pairs.score[concepts], best.score.shape, -1),
+        extension=_at(objects, pairs.extension[concepts], best.score.shape, 0),
+        intension=_at(objects, pairs.intension[concepts], best.score.shape, 0),
+        base=_at(objects, pairs.base[concepts], best.score.shape, -1),
+        current=_at(objects, ids[concepts], best.score.shape, -1),
+        intents={int(ids[number]): current.intent(number).astype(np.int64) for number in np.unique(concepts).tolist()},
+        assignments=pairs.assignments,
+    )
+    return merge_best(best, batch_best)
+
+
+def _at(places: Int64s, values: npt.NDArray[_Value], shape: tuple[int, ...], other: int) -> npt.NDArray[_Value]:
+    """An array with some values at their places and another one at all others."""
+    array = np.full(shape, other, dtype=values.dtype)
+    array[places] = values
+    return array
+
+
+def _floor(current: Concepts, best: BestScores) -> Floor:
+    """What a concept's pairs must reach to improve one of its objects: the worst of what is known of them."""
+    concept = np.repeat(np.arange(len(current), dtype=np.int64), current.support)
+    score, base = best.score[current.extent_indices], best.base[current.extent_indices]
+    worst = np.full(len(current), np.inf)
+    np.minimum.at(worst, concept, score)
+    last = np.full(len(current), -1, dtype=np.int64)
+    at_worst = score == worst[concept]
+    np.maximum.at(last, concept[at_worst], base[at_worst])
+    return Floor(worst, last)
+
+
+def merge_best(first: BestScores, second: BestScores) -> BestScores:
+    """The better of two scores of each of the same objects; associative and commutative."""
+    order = ((first.score, second.score), (second.base, first.base), (second.current, first.current))
+    better, equal = np.zeros(len(first.score), dtype=np.bool_), np.ones(len(first.score), dtype=np.bool_)
+    for small, large in order:
+        better |= equal & (small < large)
+        equal &= small == large
+    current, base = (np.where(better, *sides) for sides in ((second.current, first.current), (second.base, first.base)))
+    intents = {**first.intents, **second.intents}
+    return BestScores(
+        score=np.where(better, second.score, first.score),
+        extension=np.where(better, second.extension, first.extension),
+        intension=np.where(better, second.intension, first.intension),
+        base=base,
+        current=current,
+        intents={concept: intents[concept] for concept in np.unique(current[base >= 0]).tolist()},
+        assignments=first.assignments + second.assignments,
+    )

@@ -23,7 +23,7 @@ MAX_HEADER_BYTES = 1 << 16
 """Bytes a record's own header may have."""
 
 READ_BYTES = 1 << 16
-"""Bytes read from the file at once; what is left of them is copied at the end of each frame, so more would cost more."""
+"""Bytes read from the file at once; what is left of them is copied at the end of each frame, so more costs more."""
 
 INFLATED_BYTES = 1 << 18
 """Bytes that a frame gives at once, however much its compressed bytes would give."""

@@ -20,7 +20,6 @@ from transforms.sources.logs.lines import is_compressed, line_range
 from transforms.sources.pages import CrawlLimits
 from transforms.sources.parquet import groups_in_range
 
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _HEAD_BYTES = 4096
 
 
@@ -192,11 +191,6 @@ def _lines(stream: BinaryIO, start: int, end: int | None) -> BinaryIO:
     return stream if end is None else line_range(stream, start, end)
 
 
-def _archive_splits(path: str) -> bool:
-    with files.open_binary(path) as stream:
-        return not _head(stream, path).startswith(_ZSTD_MAGIC)
-
-
 def _lines_split(path: str) -> bool:
     with files.open_binary(path) as stream:
         return not is_compressed(_head(stream, path))
@@ -207,7 +201,7 @@ def _always(_: str) -> bool:
 
 
 def _archive(text: str, read: Read) -> SourceFormat:
-    return SourceFormat(f"{text} files, plain, gzip or zstd", read, _check_archive, _archive_splits)
+    return SourceFormat(f"{text} files, plain, gzip or zstd", read, _check_archive, _always)
 
 
 def _table(name: str) -> SourceFormat:

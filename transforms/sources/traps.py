@@ -1,17 +1,18 @@
 """Marks on addresses that generators seem to bring forth without end.
 
-Nothing is dropped: a mark is a row of `rejects` with the stage `trap`, one for each family of addresses, and the rows of
-the addresses stay. A family is what a generator varies:
+Nothing is dropped: a mark is a row of `rejects` with the stage `trap`, one for each family of addresses, and the rows
+of the addresses stay. A family is what a generator varies:
 
 | reason | family | marked when |
 |---|---|---|
-| trap-repeating-path | addresses that repeat the same run of path segments at least three times in a row | there is one |
+| trap-repeating-path | addresses that repeat a run of path segments `REPETITIONS` times in a row | there is one |
 | trap-deep-path | addresses of a host with more than `MAX_SEGMENTS` path segments | there is one |
-| trap-endless-numbers | addresses equal but for their numbers, with a word of calendars | `MIN_FAMILY` of them |
-| trap-facets | addresses of one path with three or more parameters | `MIN_FAMILY`, with `MIN_SHAPES` sets of parameters |
+| trap-endless-numbers | addresses equal but for their numbers, with a word of calendars | there are `MIN_FAMILY` |
+| trap-facets | addresses of a path with three parameters or more | `MIN_FAMILY`, `MIN_SHAPES` sets of parameters |
 
-Large families are counted on a sample of one address in `SAMPLE`, chosen by the address itself, so the estimate does not
-depend on how addresses are spread over workers. Repeated segments are what Heritrix's and Nutch's default filters stop.
+Large families are counted on a sample of one address in `SAMPLE`, chosen by the address itself, so the estimate does
+not depend on how addresses are spread over workers. Repeated segments are what Heritrix's and Nutch's default filters
+stop.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ def sets_of(universe: int, least: int) -> st.SearchStrategy[frozenset[int]]:
     return st.frozensets(st.integers(0, universe - 1), min_size=least, max_size=5)
 
 
+top_probabilities: st.SearchStrategy[str | float] = st.sampled_from(["max", "min", 0.3])
 word_pairs = st.lists(st.tuples(st.integers(0, WORDS - 1), st.integers(0, WORDS - 1)), max_size=8)
 
 
@@ -56,7 +57,7 @@ def hierarchies(draw: st.DrawFn) -> WeightedHierarchy:
         columns(part_of),
         columns(isa),
         alpha=draw(st.sampled_from([0.2, 0.5])),
-        top_probability=draw(st.sampled_from(["max", "min", 0.3])),
+        top_probability=draw(top_probabilities),
         smoothing=draw(st.sampled_from([0.0, 1.0])),
     )
 

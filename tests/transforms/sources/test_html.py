@@ -3,9 +3,12 @@ from __future__ import annotations
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from transforms.sources.html import MAX_NESTING, decode_html, guess_language, read_html
 from transforms.sources.links import MAX_ANCHOR_CHARS, MAX_REFRESH_SECONDS
+from transforms.sources.urls import canonical_url
 
 URL = "http://example.com/dir/page"
 
@@ -202,3 +205,58 @@ def test_deep_nesting_costs_no_more_than_the_text() -> None:
 def test_flat_pages_with_many_blocks_are_not_taken_for_deep() -> None:
     page = read_html(b"<div>word</div>" * (2 * MAX_NESTING), url=URL)
     assert "html-too-deep" not in page.links.counters
+
+
+tokens = st.sampled_from(
+    [
+        *(
+            b"<a href='",
+            b"'>",
+            b"<a href=",
+            b" rel=nofollow ",
+            b"<base href=",
+            b"<meta http-equiv=refresh content='0;url=",
+        ),
+        *(b"<meta name=robots content=", b"<meta charset=", b"gbk", b"utf-16", b"<img alt=", b"<area href=", b"<svg>"),
+        *(
+            b"<title>",
+            b"</title>",
+            b"<table><tr>",
+            b"<!--",
+            b"-->",
+            b"<![CDATA[",
+            b"<script>",
+            b"<template>",
+            b"<p>",
+            b"</a>",
+        ),
+        *(
+            b"http://h/",
+            b"//",
+            b"?",
+            b"#",
+            b";",
+            b"&amp;",
+            b"&#xD800;",
+            b"&#0;",
+            b"\x00",
+            b"\xff\xfe",
+            b"\xc3\x28",
+            b"words ",
+        ),
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.one_of(st.binary(max_size=200), st.lists(tokens, max_size=25).map(b"".join)), st.sampled_from([None, "gbk", "x"])
+)
+def test_any_markup_gives_a_page(body: bytes, charset: str | None) -> None:
+    page = read_html(body, url=URL, charset=charset)
+    links = page.links
+    assert len(links.targets) == len(links.anchors) == len(links.nofollows)
+    assert all(canonical_url(target).url == target for target in links.targets)
+    for text in (page.title, page.text, *links.anchors):
+        assert text is None or text.strip()
+        assert text is None or text.encode()

@@ -7,6 +7,8 @@ from io import BytesIO
 import pytest
 import zstandard
 from fastwarc.stream_io import BrotliWriter
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.transforms.sources.crawls import http
 from transforms.sources.payload import HttpMessage, decode_body, looks_like_html, parse_http
@@ -157,3 +159,29 @@ def test_headers_and_charset() -> None:
 )
 def test_sniffing(body: bytes, html: bool) -> None:
     assert looks_like_html(body) is html
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from([*ENCODED, "chunked"]),
+    st.lists(st.tuples(st.integers(0, 4_000), st.integers(0, 9), st.binary(max_size=9)), max_size=3),
+    st.booleans(),
+)
+def test_no_damage_raises(encoding: str, edits: list[tuple[int, int, bytes]], in_chunks: bool) -> None:
+    content = ENCODED.get(encoding, TEXT)
+    content = chunked(content) if in_chunks else content
+    for at, removed, inserted in edits:
+        at %= len(content) or 1
+        content = content[:at] + inserted + content[at + removed :]
+    headers = {"Transfer_Encoding": "chunked"} if in_chunks else {}
+    body = decode_body(message(content, Content_Encoding=encoding, **headers), CAP)
+    assert len(body.content) <= CAP
+    if not edits:
+        assert (body.content, body.problem) == (TEXT, None)
+
+
+@given(st.binary(max_size=100))
+def test_any_block_is_a_response_or_none(block: bytes) -> None:
+    for content in (block, b"HTTP/1.1 200 OK\r\n" + block):
+        parsed = parse_http(content)
+        assert parsed is None or decode_body(parsed, CAP).content is not None
