@@ -20,6 +20,7 @@ from pipelines.config import RoundConfig
 from pipelines.queue import queue_from_seeds
 from pipelines.runtime import DEFAULT_RUNNER
 from tests.snapshots import read_rows, write_snapshot
+from transforms.lattice import bundles, mining
 
 HOST = "https://example.org"
 START = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
@@ -133,6 +134,23 @@ def test_bytes_do_not_depend_on_partitions_or_order(
     assert sorted(map(str, read_rows(tmp_path / "one" / "base_concepts"))) == sorted(
         map(str, read_rows(tmp_path / "many" / "base_concepts"))
     )
+
+
+@pytest.mark.parametrize("min_support", ["1", "2", "3"])
+def test_exchanged_conditional_databases_give_the_same_bytes(
+    snapshot: Path, seeds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, min_support: str
+) -> None:
+    """A context too large to be broadcast is mined from the rows that each bundle needs."""
+    options = ["--write-lattices", "--min-support", min_support]
+    assert run_rank(snapshot, seeds, tmp_path / "held", *options) == 0
+    monkeypatch.setattr(mining, "BROADCAST_BYTES", -1)
+    monkeypatch.setattr(bundles.plan_bundles, "__kwdefaults__", {"largest_share": 0.05, "least_work": 1.0})
+    assert run_rank(snapshot, seeds, tmp_path / "spread", *options) == 0
+    stages = json.loads((tmp_path / "spread" / "manifest.json").read_text(encoding="utf-8"))["stages"]
+    assert stages["score conditional databases"]["rows_in"] > 0
+    for table in ("frontier", "keywords", "base_concepts", "current_concepts"):
+        held, spread = (sorted((tmp_path / name / table).glob("*.parquet")) for name in ("held", "spread"))
+        assert [path.read_bytes() for path in held] == [path.read_bytes() for path in spread]
 
 
 def test_two_processes_give_the_same_bytes(snapshot: Path, seeds: Path, tmp_path: Path) -> None:

@@ -157,14 +157,11 @@ def _search(space: SearchSpace, start: int, stop: int, compiled: bool, batch_siz
 
 
 def _heavy_ranks(rows: RankedRows, part: Bundle, compiled: bool) -> Int64s:
-    """Ranks of a bundle whose columns would take more than `MATRIX_WORDS`, judged by the rows' entries."""
-    ranks = np.arange(part.start, part.stop, dtype=np.int64)
-    words = (np.diff(rows.columns[0])[ranks] + 63) // 64
-    items = np.minimum(rows.entries_read[ranks] // max(2, rows.min_support), rows.rank_count - 1)
-    if compiled:
-        # The compiled kernel leaves out columns that are mostly zeros, except those of candidates.
-        items = np.minimum(items, rows.rank_count - 1 - ranks)
-    return np.asarray(ranks[items * words > MATRIX_WORDS], dtype=np.int64)
+    """Ranks of a bundle whose columns might take more than `MATRIX_WORDS`."""
+    every_item, items_above = rows.column_words
+    # Only the compiled kernel leaves out columns.
+    words = np.where(rows.sparse, items_above, every_item) if compiled else every_item
+    return part.start + np.flatnonzero(words[part.start : part.stop] > MATRIX_WORDS)
 
 
 def _rebatched(batches: Iterable[Concepts], batch_size: int) -> Iterator[Concepts]:

@@ -8,8 +8,9 @@ new in its closure. Four things make it fast.
   for each item. A child's columns are its parent's columns, each cut by one AND with the child's extent.
 - An item below the generator that holds the whole extent stands in the extent's first row; so only the few items of
   that row are tested, each by one AND-NOT of its column in the database against the extent.
-- Where columns of all items would be mostly zeros (many rows, rare items), only candidates get a column; the other
-  items of the first row are looked up in the second, third, ... row until none is left, mostly at once.
+- Where a rank has many rows and most of their items are rarer than it (`SearchSpace.sparse`), its database keeps only
+  the items above the rank. Those below are tested without columns: the first row's are looked up in the second,
+  third, ... row of the extent until none is left, mostly at once.
 - A node with far fewer rows than its columns have bits gets a database of its own.
 
 The stack is kept in arrays that the caller owns: the search stops when the output is full and goes on from there.
@@ -39,10 +40,6 @@ INTENT_BUFFER = 1 << 18
 FIRST_LENGTH = 1 << 14
 """Length of each growing array of the workspace (128 KiB of words) before anything is known to need more."""
 
-FULL_MATRIX_WORDS = 1
-"""All items of a database get a column if that takes at most so many words for each entry of its rows; measured on
-sparse and dense contexts, 0.25 to 4 are within a few percent where columns have one word."""
-
 RELOAD_CANDIDATES = 4
 """A node needs more candidates than this for a database of its own: below, cutting long columns is cheaper."""
 
@@ -58,9 +55,19 @@ ROOT, STOP, DEPTH, CONCEPTS, EXTENT_END, INTENT_END, EXTENT_NEED, INTENT_NEED = 
 NEED_ROWS, NEED_ENTRIES, NEED_ITEMS, NEED_WORDS, NEED_CANDIDATES = range(5)
 
 # Fields of a conditional database: where its parts begin in the workspace's arrays, and their sizes.
-DB_ROWS, DB_ROW_COUNT, DB_ENTRIES_END, DB_ITEMS, DB_ITEM_COUNT, DB_WIDTH, DB_MASK, DB_HEAVY, DB_COLUMNS, DB_FIRST = (
-    range(10)
-)
+(
+    DB_ROWS,
+    DB_ROW_COUNT,
+    DB_ENTRIES_END,
+    DB_ITEMS,
+    DB_ITEM_COUNT,
+    DB_WIDTH,
+    DB_MASK,
+    DB_HEAVY,
+    DB_COLUMNS,
+    DB_BELOW,
+    DB_KNOWN,
+) = range(11)
 
 # Fields of a node of the search tree.
 DATABASE, EXTENT, COLUMNS, CANDIDATES, COUNT, NEXT, INTENT = range(7)
@@ -89,6 +96,7 @@ class _Space(NamedTuple):
     ranks: Int32s
     rows: Int32s
     weights: Int64s
+    sparse: npt.NDArray[np.bool_]
 
 
 class _Workspace(NamedTuple):
@@ -234,28 +242,83 @@ def _write_rows(
 
 
 @_compiled
-def _have_common_item(indptr: Int64s, entries: Int32s, rows: Int32s, count: int, stop: int, scratch: Int32s) -> bool:
-    """Whether some item below `stop` stands in all of the listed rows."""
-    left = 0
-    for entry in range(indptr[rows[0]], indptr[rows[0] + 1]):
+def _items_below(indptr: Int64s, entries: Int32s, row: int, stop: int, scratch: Int32s) -> np.int64:
+    """Lists the items of a row that are below `stop`; returns their number."""
+    count = np.int64(0)
+    for entry in range(indptr[row], indptr[row + 1]):
         if entries[entry] >= stop:
             break
-        scratch[left] = entries[entry]
-        left += 1
+        scratch[count] = entries[entry]
+        count += 1
+    return count
+
+
+@_compiled
+def _keep_common(indptr: Int64s, entries: Int32s, row: int, scratch: Int32s, count: np.int64) -> np.int64:
+    """Keeps those of the listed items that a row holds too; returns their number."""
+    entry, end = indptr[row], indptr[row + 1]
+    kept = np.int64(0)
+    for place in range(count):
+        item = scratch[place]
+        while entry < end and entries[entry] < item:
+            entry += 1
+        if entry < end and entries[entry] == item:
+            scratch[kept] = item
+            kept += 1
+    return kept
+
+
+@_compiled
+def _listed_share_item(indptr: Int64s, entries: Int32s, rows: Int32s, count: int, stop: int, scratch: Int32s) -> bool:
+    """Whether some item below `stop` stands in all of the listed rows."""
+    left = _items_below(indptr, entries, rows[0], stop, scratch)
     for position in range(1, count):
         if left == 0:
             return False
-        entry, end = indptr[rows[position]], indptr[rows[position] + 1]
-        kept = 0
-        for place in range(left):
-            item = scratch[place]
-            while entry < end and entries[entry] < item:
-                entry += 1
-            if entry < end and entries[entry] == item:
-                scratch[kept] = item
-                kept += 1
-        left = kept
-    return left > 0
+        left = _keep_common(indptr, entries, rows[position], scratch, left)
+    return bool(left > 0)
+
+
+@_compiled
+def _extent_shares_more(
+    words: Words,
+    extent: int,
+    width: int,
+    rows: Int32s,
+    first_row: int,
+    indptr: Int64s,
+    entries: Int32s,
+    stop: int,
+    known: int,
+    scratch: Int32s,
+) -> bool:
+    """Whether more than `known` items below `stop` stand in all rows of an extent.
+
+    The extent is given as bits of the rows from `first_row` on; `known` items are in all of them at least.
+    """
+    left = np.int64(-1)
+    for word in range(width):
+        bits = words[extent + word]
+        while bits != 0:
+            row = rows[first_row + (word << 6) + _lowest(bits)]
+            bits &= bits - ONE
+            if left < 0:
+                left = _items_below(indptr, entries, row, stop, scratch)
+            else:
+                left = _keep_common(indptr, entries, row, scratch, left)
+            if left == known:
+                return False
+    return True
+
+
+@_compiled
+def _first_above(entries: Int32s, begin: int, end: int, below: int) -> int:
+    """Where a row's items above `below` begin; there are few of them if there is a `below`."""
+    if below < 0:
+        return begin
+    while end > begin and entries[end - 1] > below:
+        end -= 1
+    return end
 
 
 @_compiled
@@ -300,10 +363,13 @@ def _count_items(
     weights: Int64s,
     selected: Int32s,
     size: int,
+    below: int,
     counts: Int64s,
     touched: Int32s,
 ) -> tuple[int, int, int]:
     """Adds up in `counts` the packed weights of the selected rows by item, and lists the items in `touched`.
+
+    Only items above `below` are read.
 
     Returns:
         (number of items found, number of entries read, packed weight of the rows).
@@ -313,8 +379,9 @@ def _count_items(
         row = selected[position]
         weight = weights[row]
         total += weight
-        read += indptr[row + 1] - indptr[row]
-        for entry in range(indptr[row], indptr[row + 1]):
+        begin = _first_above(entries, indptr[row], indptr[row + 1], below)
+        read += indptr[row + 1] - begin
+        for entry in range(begin, indptr[row + 1]):
             # A branch here would be mispredicted half of the time.
             item = entries[entry]
             touched[found] = item
@@ -380,6 +447,8 @@ def _load(
     read: int,
     kept: int,
     generator: int,
+    below: int,
+    length: int,
     level: int,
     first_word: int,
     first_candidate: int,
@@ -399,6 +468,8 @@ def _load(
         read: number of their entries.
         kept: number of items in `work.touched` that the database keeps.
         generator: item of the source; the candidates are the items kept above it.
+        below: only items above it have been counted; -1 if all have.
+        length: length of the node's intent in `work.intent`.
         level: the new database's place in the stack.
         first_word: end of the words in use.
         first_candidate: end of the candidates in use.
@@ -421,10 +492,9 @@ def _load(
     while touched[earlier] < generator:
         earlier += 1
     width = (size + 63) >> 6
-    first = 0 if kept * width <= FULL_MATRIX_WORDS * read else earlier
     heavy = first_word + width
     columns = heavy + width
-    end = columns + (kept - first) * width
+    end = columns + kept * width
     candidates = kept - earlier
     needs[NEED_ROWS] = row + size + 1
     needs[NEED_ENTRIES] = entry + read
@@ -461,15 +531,14 @@ def _load(
         if weight >> 32 > 1:
             words[heavy + word] |= bit
             merged = True
-        begin = entry
-        for place in range(indptr[source_row], indptr[source_row + 1]):
+        begin = _first_above(entries, indptr[source_row], indptr[source_row + 1], below)
+        first_entry = entry
+        for place in range(begin, indptr[source_row + 1]):
             number = numbers[entries[place]]
             new_entries[entry] = number
             entry += 1 if number >= 0 else 0
-        place = entry - 1
-        while place >= begin and new_entries[place] >= first:
-            words[columns + (new_entries[place] - first) * width + word] |= bit
-            place -= 1
+        for place in range(first_entry, entry):
+            words[columns + new_entries[place] * width + word] |= bit
     new_indptr[row + size] = entry
     for position in range(kept):
         numbers[touched[position]] = -1
@@ -485,7 +554,11 @@ def _load(
     databases[level, DB_MASK] = first_word
     databases[level, DB_HEAVY] = heavy if merged else -1
     databases[level, DB_COLUMNS] = columns
-    databases[level, DB_FIRST] = first
+    databases[level, DB_BELOW] = ranks[first_rank + below] if below >= 0 else -1
+    databases[level, DB_KNOWN] = 0
+    for position in range(length):
+        if work.intent[position] < databases[level, DB_BELOW]:
+            databases[level, DB_KNOWN] += 1
     return candidates
 
 
@@ -506,7 +579,7 @@ def _open_roots(space: _Space, work: _Workspace, state: _State, min_support: int
         work.intent,
     )
     indptr, ranks, rows, weights = space.row_indptr, space.row_ranks, space.rows, space.weights
-    column_indptr, column_rows, identity = space.column_indptr, space.column_rows, space.ranks
+    column_indptr, column_rows, identity, sparse = space.column_indptr, space.column_rows, space.ranks, space.sparse
     extent_indptr, extent_rows = state.extent_indptr, state.extent_rows
     intent_indptr, intent_ranks = state.intent_indptr, state.intent_ranks
     candidates = 0
@@ -518,17 +591,34 @@ def _open_roots(space: _Space, work: _Workspace, state: _State, min_support: int
             continue
         for position in range(size):
             selected[position] = column_rows[begin + position]
-        if _have_common_item(indptr, ranks, selected, size, root, touched):
+        if _listed_share_item(indptr, ranks, selected, size, root, touched):
             registers[ROOT] = root + 1
             continue
-        found, read, total = _count_items(indptr, ranks, weights, selected, size, counts, touched)
+        below = root if sparse[root] else -1
+        found, read, total = _count_items(indptr, ranks, weights, selected, size, below, counts, touched)
         kept, full = _keep_frequent(counts, touched, found, total, root, min_support)
         intent[0] = root
         for position in range(full):
             intent[1 + position] = touched[touched.shape[0] - 1 - position]
         if kept > 0 and touched[kept - 1] > root:
             candidates = _load(
-                indptr, ranks, rows, weights, identity, 0, size, read, kept, root, 0, 0, 0, work, state.needs
+                indptr,
+                ranks,
+                rows,
+                weights,
+                identity,
+                0,
+                size,
+                read,
+                kept,
+                root,
+                below,
+                1 + full,
+                0,
+                0,
+                0,
+                work,
+                state.needs,
             )
             if candidates < 0:
                 return WORKSPACE_FULL
@@ -583,8 +673,7 @@ def _push_loaded(
 ) -> None:
     """Puts the node of a fresh database on the stack: its extent is all rows, its candidates the last items."""
     width = databases[level, DB_WIDTH]
-    first_item = databases[level, DB_ITEM_COUNT] - candidates
-    columns = databases[level, DB_COLUMNS] + (first_item - databases[level, DB_FIRST]) * width
+    columns = databases[level, DB_COLUMNS] + (databases[level, DB_ITEM_COUNT] - candidates) * width
     _push(registers, nodes, level, databases[level, DB_MASK], columns, first_candidate, candidates, length)
 
 
@@ -595,7 +684,6 @@ def _narrow_adds_earlier(
     entry: int,
     end: int,
     columns: int,
-    first: int,
     parent: int,
     extent: int,
     generator: int,
@@ -603,11 +691,9 @@ def _narrow_adds_earlier(
     """`_wide_adds_earlier` where a column is one word."""
     bits, parent_bits = words[extent], words[parent]
     while entry < end and entries[entry] < generator:
-        item = entries[entry]
-        if item >= first:
-            missing = ~words[columns + item - first]
-            if bits & missing == 0 and parent_bits & missing != 0:
-                return True
+        missing = ~words[columns + entries[entry]]
+        if bits & missing == 0 and parent_bits & missing != 0:
+            return True
         entry += 1
     return False
 
@@ -619,7 +705,6 @@ def _wide_adds_earlier(
     entry: int,
     end: int,
     columns: int,
-    first: int,
     parent: int,
     extent: int,
     generator: int,
@@ -634,8 +719,8 @@ def _wide_adds_earlier(
     """
     while entry < end and entries[entry] < generator:
         item = entries[entry]
-        if item >= first and item_counts[first_count + item] >= weight:
-            column = columns + (item - first) * width
+        if item_counts[first_count + item] >= weight:
+            column = columns + item * width
             if _contained(words, extent, column, width) and not _contained(words, parent, column, width):
                 return True
         entry += 1
@@ -746,6 +831,7 @@ def _search(space: _Space, work: _Workspace, state: _State, min_support: int) ->
     rows, weights, indptr, entries = work.rows, work.weights, work.indptr, work.entries
     ranks, item_counts = work.ranks, work.item_counts
     candidates, candidate_counts = work.candidates, work.candidate_counts
+    space_indptr, space_ranks = space.row_indptr, space.row_ranks
     while True:
         depth = registers[DEPTH]
         if depth < 0:
@@ -758,7 +844,8 @@ def _search(space: _Space, work: _Workspace, state: _State, min_support: int) ->
         count, begin, first_column = nodes[depth, COUNT], nodes[depth, CANDIDATES], nodes[depth, COLUMNS]
         level, parent, parent_length = nodes[depth, DATABASE], nodes[depth, EXTENT], nodes[depth, INTENT]
         width, first_row, first_item = databases[level, DB_WIDTH], databases[level, DB_ROWS], databases[level, DB_ITEMS]
-        columns, first, heavy = databases[level, DB_COLUMNS], databases[level, DB_FIRST], databases[level, DB_HEAVY]
+        columns, below, heavy = databases[level, DB_COLUMNS], databases[level, DB_BELOW], databases[level, DB_HEAVY]
+        known = databases[level, DB_KNOWN]
         end, target = begin + count, first_column + count * width
         needs[NEED_ROWS], needs[NEED_ENTRIES], needs[NEED_ITEMS] = 0, 0, 0
         needs[NEED_WORDS], needs[NEED_CANDIDATES] = target + count * width, end + count
@@ -774,23 +861,22 @@ def _search(space: _Space, work: _Workspace, state: _State, min_support: int) ->
             row = first_row + (word << 6) + _lowest(words[extent + word])
             if width == 1:
                 rejected = _narrow_adds_earlier(
-                    words, entries, indptr[row], indptr[row + 1], columns, first, parent, extent, generator
+                    words, entries, indptr[row], indptr[row + 1], columns, parent, extent, generator
                 )
             else:
                 rejected = _wide_adds_earlier(
-                    words, entries, indptr[row], indptr[row + 1], columns, first, parent, extent, generator,
+                    words, entries, indptr[row], indptr[row + 1], columns, parent, extent, generator,
                     width, item_counts, first_item, weight,
                 )  # fmt: skip
             if rejected:
                 position += 1
                 continue
-            if first > 0:
-                size = int(_select(words, extent, width, first_row, selected))
-                if _have_common_item(indptr, entries, selected, size, first, touched):
-                    position += 1
-                    continue
-            else:
-                size = int(_common_count(words, extent, extent, width))
+            if below >= 0 and _extent_shares_more(
+                words, extent, width, rows, first_row, space_indptr, space_ranks, below, known, touched
+            ):
+                position += 1
+                continue
+            size = int(_common_count(words, extent, extent, width))
             intent[parent_length] = ranks[first_item + generator]
             if width == 1:
                 kept, length = _narrow_candidates(
@@ -806,11 +892,14 @@ def _search(space: _Space, work: _Workspace, state: _State, min_support: int) ->
             reload = kept > RELOAD_CANDIDATES and 2 * ((size + 63) >> 6) <= width
             if reload:
                 _select(words, extent, width, first_row, selected)
-                found, read, total = _count_items(indptr, entries, weights, selected, size, work.counts, touched)
+                left_out = generator if below >= 0 else -1
+                found, read, total = _count_items(
+                    indptr, entries, weights, selected, size, left_out, work.counts, touched
+                )
                 frequent, _ = _keep_frequent(work.counts, touched, found, total, generator, min_support)
                 kept = _load(
-                    indptr, entries, rows, weights, ranks, first_item,
-                    size, read, frequent, generator, level + 1, target, end, work, needs,
+                    indptr, entries, rows, weights, ranks, first_item, size, read, frequent, generator, left_out,
+                    length, level + 1, target, end, work, needs,
                 )  # fmt: skip
                 if kept < 0:
                     nodes[depth, NEXT] = position
@@ -853,6 +942,7 @@ def closed_sets(space: SearchSpace, start: int, stop: int, batch_size: int) -> I
         identity,
         identity,
         (space.weights << 32) + 1,
+        space.sparse,
     )
     work, state = _workspace(space), _state(start, stop, batch_size)
     while True:
@@ -878,7 +968,7 @@ def _workspace(space: SearchSpace) -> _Workspace:
         touched=np.empty(2 * items, dtype=np.int32),
         selected=np.empty(largest + 1, dtype=np.int32),
         intent=np.empty(longest + 1, dtype=np.int32),
-        databases=np.zeros((largest.bit_length() + 1, 10), dtype=np.int64),
+        databases=np.zeros((largest.bit_length() + 1, 11), dtype=np.int64),
         nodes=np.zeros((longest + 2, 7), dtype=np.int64),
         rows=np.empty(FIRST_LENGTH, dtype=np.int32),
         weights=np.empty(FIRST_LENGTH, dtype=np.int64),

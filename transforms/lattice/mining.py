@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,16 +10,32 @@ import pyarrow as pa
 
 from transforms.columnar.arrays import Int64s, column_array, int64s, list_column, list_parts
 from transforms.columnar.ids import set_id
-from transforms.lattice.attributes import AttributeOrder
+from transforms.lattice.attributes import AttributeOrder, AttributeStatistics
 from transforms.lattice.bundles import Bundle, plan_bundles
 from transforms.lattice.closed_sets import closed_sets
+from transforms.lattice.conditional import conditional_rows
 from transforms.lattice.context import Concepts, FormalContext, enumeration_yields_top, top_concept
 from transforms.lattice.search_space import RankedContext
 
+BROADCAST_BYTES = 64 << 20
+"""Size of a context up to which every worker gets the whole; of a larger one a worker gets what its bundles need."""
+
 BUNDLE_SCHEMA = pa.schema(
-    [pa.field("prefix", pa.list_(pa.int64())), pa.field("start", pa.int64()), pa.field("stop", pa.int64())]
+    [
+        pa.field("bundle", pa.int64()),
+        pa.field("prefix", pa.list_(pa.int64())),
+        pa.field("start", pa.int64()),
+        pa.field("stop", pa.int64()),
+    ]
 )
-"""A bundle of work; one without a prefix list (null) stands for the top concept."""
+"""A numbered bundle of work; one without a prefix list (null) stands for the top concept."""
+
+SIZE_SCHEMA = pa.schema([pa.field("bytes", pa.int64()), pa.field("objects", pa.int64())])
+WAY_SCHEMA = pa.schema([pa.field("broadcast", pa.bool_())])
+COUNT_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("word", "support", "row_length")])
+"""Counts of a word's objects and of the words that they hold; the word `OBJECTS` counts all objects."""
+
+OBJECTS = -1
 
 LATTICE_SCHEMA = pa.schema(
     [
@@ -48,15 +64,29 @@ class MiningContext:
     word_ids: Int64s
 
     @classmethod
-    def of(cls, objects: pa.Table | None, vocabulary: pa.Table | None, *, min_support: int) -> MiningContext | None:
-        """The context of gathered objects (`words` being word numbers); None where there are no objects."""
+    def of(
+        cls,
+        objects: pa.Table | None,
+        vocabulary: pa.Table | None,
+        *,
+        min_support: int,
+        order: AttributeOrder | None = None,
+    ) -> MiningContext | None:
+        """The context of gathered objects (`words` being word numbers); None where there are no objects.
+
+        Args:
+            objects: rows of the objects.
+            vocabulary: the keywords in word order.
+            min_support: smallest number of objects of a concept.
+            order: order of the whole context, where the objects are a part of it.
+        """
         if objects is None or (vocabulary is None and not objects.num_rows):
             return None
         objects = objects.sort_by("url_id").combine_chunks()
         word_ids = np.zeros(0, dtype=np.int64) if vocabulary is None else int64s(vocabulary["word_id"])
         indptr, words = list_parts(objects["words"])
         context = FormalContext(indptr, int64s(words).astype(np.int32), len(word_ids))
-        return cls(objects, context, AttributeOrder.of(context.supports(), min_support), word_ids)
+        return cls(objects, context, order or AttributeOrder.of(context.supports(), min_support), word_ids)
 
     def ranked(self) -> RankedContext:
         """The context as the kernels search it."""
@@ -68,13 +98,122 @@ class MiningContext:
 
 
 def bundle_rows(context: MiningContext | None) -> Iterator[pa.Table]:
-    """The bundles of a context's lattice, one a table, so that a runner spreads them."""
+    """The bundles of a context's lattice, one a table, so that a runner spreads them.
+
+    The concept of all objects is always among them, also where there are fewer than the minimum support: a URL none of
+    whose words reaches it belongs to that concept only.
+    """
     if context is None or not context.objects.num_rows:
         return
-    if not enumeration_yields_top(context.context.supports(), context.context.object_count):
-        yield pa.table([[None], [0], [0]], schema=BUNDLE_SCHEMA)
-    for bundle in plan_bundles(context.context, context.order):
-        yield pa.table([[list(bundle.prefix)], [bundle.start], [bundle.stop]], schema=BUNDLE_SCHEMA)
+    count = context.context.object_count
+    if count < context.order.min_support or not enumeration_yields_top(context.context.supports(), count):
+        yield pa.table([[0], [None], [0], [0]], schema=BUNDLE_SCHEMA)
+    yield from _numbered(plan_bundles(context.context, context.order))
+
+
+def _numbered(bundles: Iterable[Bundle]) -> Iterator[pa.Table]:
+    for number, bundle in enumerate(bundles):
+        yield pa.table([[number], [list(bundle.prefix)], [bundle.start], [bundle.stop]], schema=BUNDLE_SCHEMA)
+
+
+def context_size(objects: pa.Table) -> pa.Table:
+    """Bytes and objects of a part of a context, a table of `SIZE_SCHEMA`."""
+    return pa.table([[objects.nbytes], [objects.num_rows]], schema=SIZE_SCHEMA)
+
+
+def choose_way(sizes: pa.Table | None, *, min_support: int) -> pa.Table:
+    """Whether a context is broadcast, a table of `WAY_SCHEMA` with one row.
+
+    It is unless it is large; one with fewer objects than the minimum support has the top concept alone to score.
+
+    Args:
+        sizes: sizes of all its parts.
+        min_support: smallest number of objects of a concept.
+    """
+    size, count = (0, 0) if sizes is None else (int(int64s(sizes[name]).sum()) for name in SIZE_SCHEMA.names)
+    return pa.table([[size <= BROADCAST_BYTES or count < min_support]], schema=WAY_SCHEMA)
+
+
+def held_objects(objects: pa.Table, way: pa.Table, *, broadcast: bool) -> pa.Table:
+    """The objects if the context goes this way, else none."""
+    return objects if way["broadcast"][0].as_py() is broadcast else objects.slice(0, 0)
+
+
+def attribute_counts(objects: pa.Table) -> pa.Table:
+    """Counts of a part of a context, a table of `COUNT_SCHEMA`."""
+    indptr, words = list_parts(objects["words"])
+    lengths = np.repeat(np.diff(indptr), np.diff(indptr))
+    distinct, inverse = np.unique(int64s(words), return_inverse=True)
+    supports = np.bincount(inverse, minlength=len(distinct)).astype(np.int64)
+    row_lengths = np.bincount(inverse, weights=lengths, minlength=len(distinct)).astype(np.int64)
+    everything = np.array([objects.num_rows], dtype=np.int64)
+    return pa.table(
+        [
+            np.append(distinct, OBJECTS),
+            np.concatenate([supports, everything]),
+            np.concatenate([row_lengths, everything]),
+        ],
+        schema=COUNT_SCHEMA,
+    )
+
+
+def added_counts(counts: pa.Table | None) -> pa.Table:
+    """Counts of all parts of a context added up, a table of `COUNT_SCHEMA` sorted by word."""
+    if counts is None:
+        return COUNT_SCHEMA.empty_table()
+    summed = counts.group_by("word").aggregate([("support", "sum"), ("row_length", "sum")])
+    return summed.rename_columns(COUNT_SCHEMA.names).sort_by("word").combine_chunks().cast(COUNT_SCHEMA)
+
+
+@dataclass(frozen=True, eq=False)
+class SpreadContext:
+    """What workers know of a context that none of them holds.
+
+    Attributes:
+        statistics: counts of its attributes.
+        order: the order of its attributes.
+        bundles: the bundles of its lattice; a bundle's number is its place.
+        has_top: whether the bundles hold the top concept.
+    """
+
+    statistics: AttributeStatistics
+    order: AttributeOrder
+    bundles: tuple[Bundle, ...]
+    has_top: bool
+
+    @classmethod
+    def of(cls, counts: pa.Table | None, word_count: int, *, min_support: int) -> SpreadContext | None:
+        """From `added_counts`; None where there are no objects. The plan follows from the counts alone."""
+        if counts is None or not counts.num_rows:
+            return None
+        word, support, row_length = (int64s(counts[name]) for name in COUNT_SCHEMA.names)
+        known = word >= 0
+        supports, row_lengths = (np.zeros(word_count, dtype=np.int64) for _ in range(2))
+        supports[word[known]], row_lengths[word[known]] = support[known], row_length[known]
+        object_count = int(support[word == OBJECTS].sum())
+        order = AttributeOrder.of(supports, min_support)
+        statistics = AttributeStatistics(object_count, supports, row_lengths)
+        has_top = enumeration_yields_top(supports, object_count)
+        return cls(statistics, order, tuple(plan_bundles(statistics, order)), has_top)
+
+    def rows_of_bundles(self, objects: pa.Table) -> Iterator[pa.Table]:
+        """The rows of a part of the context that each bundle needs, with the bundle's number in a column `bundle`.
+
+        The rows' words are reduced to those that reach the minimum support.
+        """
+        indptr, words = list_parts(objects["words"])
+        part = FormalContext(indptr, int64s(words).astype(np.int32), len(self.order.ranks))
+        places = np.arange(objects.num_rows, dtype=np.int64)
+        column = objects.schema.get_field_index("words")
+        for number, rows in conditional_rows(part, places, self.order, self.bundles):
+            kept = list_column(pa.array(rows.context.indices.astype(np.int64)), rows.context.indptr)
+            cut = objects.take(pa.array(rows.object_ids)).set_column(column, "words", kept)
+            yield cut.append_column("bundle", pa.array(np.full(cut.num_rows, number, dtype=np.int64)))
+
+    def row(self, number: int) -> pa.Table:
+        """The row of a bundle, a table of `BUNDLE_SCHEMA`."""
+        bundle = self.bundles[number]
+        return pa.table([[number], [list(bundle.prefix)], [bundle.start], [bundle.stop]], schema=BUNDLE_SCHEMA)
 
 
 def mine_bundle(row: pa.Table, context: MiningContext, ranked: RankedContext) -> Iterator[Concepts]:

@@ -23,6 +23,10 @@ PAIR_BUDGET = 1 << 20
 """Pairs of rows that are compared at once: some ten arrays of that length (80 MB) stand in memory together."""
 
 
+SPARSE_SHARE = 0.5
+"""Share of all entries that are above a rank, below which its rows are searched by these alone."""
+
+
 class RankedConcepts(NamedTuple):
     """A kernel's output: closed sets of `SearchSpace` as row numbers and ranks.
 
@@ -84,6 +88,29 @@ class RankedRows:
         """Number of entries of the rows that hold each rank, int64[rank_count]."""
         lengths = self.lengths[self.owners].astype(np.float64)
         return np.bincount(self.ranks, weights=lengths, minlength=self.rank_count).astype(np.int64)
+
+    @cached_property
+    def column_words(self) -> tuple[Int64s, Int64s]:
+        """At most how many words the columns of each rank's rows take, int64[rank_count].
+
+        Returns:
+            (columns of all frequent items, columns of the items above the rank).
+        """
+        width = (np.diff(self.columns[0]) + 63) // 64
+        items = np.minimum(self.entries_read // max(2, self.min_support), self.rank_count)
+        return items * width, np.minimum(items, np.arange(self.rank_count)[::-1]) * width
+
+    @cached_property
+    def sparse(self) -> npt.NDArray[np.bool_]:
+        """Ranks whose rows are better searched by the items above the rank alone, bool[rank_count].
+
+        These have more rows than a word has bits, and either most items of a row are rarer than the rank, or columns
+        of all items would take more words than the rows have entries.
+        """
+        supports = np.diff(self.columns[0])
+        above = supports[::-1].cumsum()[::-1] - supports
+        mostly_below = above < SPARSE_SHARE * supports.sum()
+        return np.asarray((supports > 64) & (mostly_below | (self.column_words[0] > self.entries_read)), dtype=np.bool_)
 
     def select(self, numbers: Int64s) -> RankedRows:
         """Some of the rows, in the order given and numbered anew."""
@@ -173,6 +200,7 @@ class SearchSpace:
         column_rows: int32, ascending within a rank.
         weights: number of objects of each row, int64[n].
         has_weights: whether any row stands for more than one object.
+        sparse: ranks whose rows are better searched by the items above the rank alone, bool[m].
         min_support: least number of objects of a concept.
     """
 
@@ -182,6 +210,7 @@ class SearchSpace:
     column_rows: Int32s
     weights: Int64s
     has_weights: bool
+    sparse: npt.NDArray[np.bool_]
     min_support: int
 
     @classmethod
@@ -197,7 +226,7 @@ class SearchSpace:
         searched = (distinct >= 2) & (objects >= rows.min_support)
         if not searched.all():
             rows = rows.keep_entries(searched[rows.ranks])
-        return cls(rows.indptr, rows.ranks, *rows.columns, rows.weights, has_weights, rows.min_support)
+        return cls(rows.indptr, rows.ranks, *rows.columns, rows.weights, has_weights, rows.sparse, rows.min_support)
 
     @property
     def rank_count(self) -> int:

@@ -29,8 +29,9 @@ from transforms.columnar.arrays import (
     pointers,
     positions,
 )
+from transforms.columnar.ids import set_id
 from transforms.lattice.context import Concepts
-from transforms.lattice.mining import LATTICE_SCHEMA, MiningContext, lattice_concepts, mine_bundle
+from transforms.lattice.mining import LATTICE_SCHEMA, OBJECTS, MiningContext, lattice_concepts, mine_bundle
 from transforms.lattice.search_space import RankedContext
 from transforms.similarity.best_pairs import BaseLattice, BestScores, SimilaritySettings, best_per_object, matching
 from transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy
@@ -133,30 +134,28 @@ def keyword_table(
     )
 
 
+EDGE_SUM_SCHEMA = pa.schema([pa.field("queue", pa.int64()), pa.field("edges", pa.int64())])
+
+
 @dataclass(frozen=True, eq=False)
-class Scoring:
-    """What a worker holds to score bundles of the current lattice.
+class Judge:
+    """What a worker holds to compare concepts with the queue's.
 
     Attributes:
-        context: the current context.
-        ranked: the same as the kernels search it.
         base: the base lattice.
         hierarchy: the keywords' hierarchy.
         settings: how similarities are computed.
-        edges: counts of links and c-edges between current and queue URLs, CSR int64[objects, queue].
+        queue_size: one more than the largest queue position in the base lattice.
     """
 
-    context: MiningContext
-    ranked: RankedContext
     base: BaseLattice
     hierarchy: WeightedHierarchy
     settings: SimilaritySettings
-    edges: sparse.csr_array
+    queue_size: int
 
     @classmethod
     def of(
         cls,
-        objects: pa.Table | None,
         lattice: pa.Table | None,
         vocabulary: pa.Table | None,
         isa: pa.Table | None,
@@ -164,22 +163,77 @@ class Scoring:
         *,
         settings: SimilaritySettings,
         query: Sequence[str],
-        min_support: int,
-    ) -> Scoring:
+    ) -> Judge:
         """Puts the broadcast tables together; see `RankBySemRank` for what they are."""
-        context = MiningContext.of(objects, vocabulary, min_support=min_support)
+        concepts, ids = lattice_concepts(LATTICE_SCHEMA.empty_table() if lattice is None else lattice)
+        queue_size = int(concepts.extent_indices.max(initial=-1)) + 1
+        hierarchy = word_hierarchy(vocabulary, isa, part_of, settings=settings, query=query)
+        return cls(BaseLattice.of(concepts, ids, queue_size), hierarchy, settings, queue_size)
+
+    def edges(self, objects: pa.Table) -> sparse.csr_array:
+        """Counts of links and c-edges between objects and queue URLs, CSR int64[objects, queue].
+
+        Queue URLs in no base concept are left out: they count for none.
+        """
+        indptr, neighbours = list_parts(objects["neighbours"])
+        _, counts = list_parts(objects["edges"])
+        owner = np.repeat(np.arange(objects.num_rows, dtype=np.int64), np.diff(indptr))
+        queue = int64s(neighbours)
+        known = queue < self.queue_size
+        return sparse.csr_array(
+            (int64s(counts)[known], (owner[known], queue[known])), shape=(objects.num_rows, self.queue_size)
+        )
+
+    def top_scores(self, sums: pa.Table | None, object_count: int) -> pa.Table:
+        """The best pair of the top concept with an empty intent, a table of `SCORE_SCHEMA` of one row without URL.
+
+        Args:
+            sums: edges of all objects, added by queue position (`EDGE_SUM_SCHEMA`).
+            object_count: number of objects of the context.
+        """
+        if not len(self.base):
+            return SCORE_SCHEMA.empty_table()
+        totals = np.zeros(self.queue_size, dtype=np.int64)
+        if sums is not None and self.settings.extension == "links":
+            queue, edges = int64s(sums["queue"]), int64s(sums["edges"])
+            np.add.at(totals, queue[queue < self.queue_size], edges[queue < self.queue_size])
+        counts = self.base.extents.T @ totals.astype(np.float64)
+        extension = np.minimum(counts / (4 * np.maximum(object_count, self.base.concepts.support)), 1.0)
+        score = self.settings.similarity(extension, np.zeros(len(extension)))
+        best = int(score.argmax())
+        empty = set_id(np.zeros(0, dtype=np.int64), np.zeros(2, dtype=np.int64))
+        return pa.table(
+            [[OBJECTS], [score[best]], [extension[best]], [0.0], [int(self.base.ids[best])], empty, [[]]],
+            schema=SCORE_SCHEMA,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """A context, or the part that a bundle needs, with what it is compared to.
+
+    Attributes:
+        judge: the base lattice and the hierarchy.
+        context: the current context.
+        ranked: the same as the kernels search it.
+        edges: counts of links and c-edges between current and queue URLs, CSR int64[objects, queue].
+    """
+
+    judge: Judge
+    context: MiningContext
+    ranked: RankedContext
+    edges: sparse.csr_array
+
+    @classmethod
+    def of(cls, judge: Judge, context: MiningContext | None) -> Scoring:
+        """Makes a context ready.
+
+        Raises:
+            ValueError: there is no context.
+        """
         if context is None:
             raise ValueError("a bundle was planned for a context without objects")
-        concepts, ids = lattice_concepts(LATTICE_SCHEMA.empty_table() if lattice is None else lattice)
-        neighbour_indptr, neighbours = list_parts(context.objects["neighbours"])
-        _, counts = list_parts(context.objects["edges"])
-        queue_size = int(max([0, *(int64s(neighbours) + 1), *(concepts.extent_indices + 1)]))
-        edges = sparse.csr_array(
-            (int64s(counts), int64s(neighbours), neighbour_indptr),
-            shape=(context.context.object_count, queue_size),
-        )
-        hierarchy = word_hierarchy(vocabulary, isa, part_of, settings=settings, query=query)
-        return cls(context, context.ranked(), BaseLattice.of(concepts, ids, queue_size), hierarchy, settings, edges)
+        return cls(judge, context, context.ranked(), judge.edges(context.objects))
 
     def score_bundle(self, row: pa.Table, *, write: bool) -> Iterator[tuple[str, pa.Table]]:
         """Mines and scores a bundle.
@@ -192,10 +246,12 @@ class Scoring:
             (kind, table): `main` the best pair of each URL of the bundle (`SCORE_SCHEMA`), and `current_concepts`
             (`MEMBER_SCHEMA`).
         """
+        judge = self.judge
+        edges = self.edges if judge.settings.extension == "links" else sparse.csr_array(self.edges.shape)
         best = BestScores.none(self.context.context.object_count)
         for concepts in mine_bundle(row, self.context, self.ranked):
             ids = self.context.concept_ids(concepts)
-            best = best_per_object(concepts, ids, self.edges, self.base, self.hierarchy, self.settings, best)
+            best = best_per_object(concepts, ids, edges, judge.base, judge.hierarchy, judge.settings, best)
             if write:
                 yield CURRENT_CONCEPTS, self._members(concepts, ids)
         yield MAIN, self._score_table(best)
@@ -215,7 +271,7 @@ class Scoring:
         number = np.empty(len(scored), dtype=np.int64)
         number[reasons] = np.cumsum(new) - 1
         matches = [
-            matching(self.hierarchy, self.base.concepts.intent(b).astype(np.int64), best.intents[c])
+            matching(self.judge.hierarchy, self.judge.base.concepts.intent(b).astype(np.int64), best.intents[c])
             for b, c in zip(base[reasons][new].tolist(), current[reasons][new].tolist(), strict=True)
         ]
         flat = [match for pairs in matches for match in pairs]
@@ -231,7 +287,7 @@ class Scoring:
                 pa.array(best.score[scored]),
                 pa.array(best.extension[scored]),
                 pa.array(best.intension[scored]),
-                pa.array(self.base.ids[base]),
+                pa.array(self.judge.base.ids[base]),
                 pa.array(current),
                 lists.take(pa.array(number)),
             ],
@@ -239,7 +295,26 @@ class Scoring:
         )
 
 
-def join_scores(objects: pa.Table | None, scores: pa.Table | None, vocabulary: pa.Table | None) -> pa.Table:
+def edge_sums(objects: pa.Table) -> pa.Table:
+    """Edges of a part of a context added by queue position, a table of `EDGE_SUM_SCHEMA`."""
+    _, neighbours = list_parts(objects["neighbours"])
+    _, counts = list_parts(objects["edges"])
+    queue, inverse = np.unique(int64s(neighbours), return_inverse=True)
+    sums = np.zeros(len(queue), dtype=np.int64)
+    np.add.at(sums, inverse, int64s(counts))
+    return pa.table([queue, sums], schema=EDGE_SUM_SCHEMA)
+
+
+def top_members(objects: pa.Table) -> pa.Table:
+    """A part of the extent of the top concept with an empty intent, a table of `MEMBER_SCHEMA`."""
+    empty = set_id(np.zeros(0, dtype=np.int64), np.zeros(2, dtype=np.int64))
+    count = objects.num_rows
+    return pa.table([objects["url_id"], np.repeat(empty, count), [[]] * count], schema=MEMBER_SCHEMA)
+
+
+def join_scores(
+    objects: pa.Table | None, scores: pa.Table | None, vocabulary: pa.Table | None, top: pa.Table | None
+) -> pa.Table:
     """The URLs of one partition with their best scores, a table of `RANKED_SCHEMA`.
 
     A URL that no pair of concepts scores, for want of a base lattice, has score 0 and no concepts.
@@ -248,10 +323,15 @@ def join_scores(objects: pa.Table | None, scores: pa.Table | None, vocabulary: p
         objects: current URLs, or None.
         scores: best pairs of all parts of the lattice (`SCORE_SCHEMA`), or None.
         vocabulary: the keywords in word order.
+        top: the best pair of the concept of all URLs (`SCORE_SCHEMA`, one row), or None where it is among the scores.
     """
     if objects is None:
         return RANKED_SCHEMA.empty_table()
     objects = objects.sort_by("url_id").combine_chunks()
+    if top is not None:
+        everybody = top.take(pa.array(np.zeros(objects.num_rows, dtype=np.int64)))
+        everybody = everybody.set_column(0, SCORE_SCHEMA.field(0), objects["url_id"])
+        scores = everybody if scores is None else pa.concat_tables([scores, everybody])
     best = SCORE_SCHEMA.empty_table() if scores is None else _best_rows(scores)
     place = positions(int64s(best["url_id"]), int64s(objects["url_id"]))
     taken = best.take(pa.array(np.maximum(place, 0), mask=place < 0)).combine_chunks()

@@ -14,6 +14,7 @@ from schemas.tables import KEYWORDS, RELATIONS, conform
 from transforms.columnar.arrays import MAIN, column_array, int64s
 from transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, WritePartitions
 from transforms.context.steps import number_words
+from transforms.lattice import mining
 from transforms.lattice.steps import MineConcepts, PlanBundles
 from transforms.ranking import semrank
 from transforms.similarity.best_pairs import SimilaritySettings
@@ -72,24 +73,24 @@ class RankBySemRank(beam.PTransform[Any, Any]):
         base_bundles = {"objects": base, **words} | PlanBundles("base", self._min_support)
         lattice = {"bundles": base_bundles, "objects": base, **words} | MineConcepts("base", self._min_support)
 
-        bundles = {"objects": current, **words} | PlanBundles("current", self._min_support)
-        tags = (MAIN, semrank.CURRENT_CONCEPTS) if self._write_lattices else ()
-        scored = bundles | MapTables(
-            "score current lattice",
-            partial(_scored, write=self._write_lattices),
-            sides={"objects": current, "lattice": lattice, **words, **relations},
-            prepare=partial(
-                semrank.Scoring.of, settings=self._settings, query=self._query, min_support=self._min_support
-            ),
-            tags=tags,
+        way = {"sizes": current | MapTables("measure context", mining.context_size)} | GatherTables(
+            "choose way of mining", partial(mining.choose_way, min_support=self._min_support)
         )
-        best = scored[MAIN] if self._write_lattices else scored
-        rows = {"objects": current, "scores": best} | MergePartitions(
+        held, spread = (
+            current
+            | MapTables(f"{name} context", partial(mining.held_objects, broadcast=broadcast), sides={"way": way})
+            for name, broadcast in (("hold", True), ("spread", False))
+        )
+        known = {"lattice": lattice, **words, **relations}
+        whole = self._score_held(held, known)
+        parts, top = self._score_spread(spread, known)
+        scores, members = ([outputs[tag] for outputs in (whole, parts)] for tag in (MAIN, semrank.CURRENT_CONCEPTS))
+        rows = {"objects": current, "scores": scores | "all scores" >> beam.Flatten()} | MergePartitions(
             "join scores",
             _join_scores,
             partitions=self._partitions,
             key="url_id",
-            sides=words,
+            sides={**words, "top": top},
         )
         keywords = {**words, **relations} | GatherTables(
             "layer keywords", partial(semrank.keyword_table, settings=self._settings, query=self._query)
@@ -98,7 +99,9 @@ class RankBySemRank(beam.PTransform[Any, Any]):
         base_concepts = lattice | MapTables("name base concepts", semrank.named_base_concepts, sides=named)
         current_concepts = None
         if self._write_lattices:
-            current_concepts = {"concepts": scored[semrank.CURRENT_CONCEPTS], "objects": current} | MergePartitions(
+            everybody = spread | MapTables("list top concept", _top_members, sides={"top": top})
+            concepts = [*members, everybody] | "all current concepts" >> beam.Flatten()
+            current_concepts = {"concepts": concepts, "objects": current} | MergePartitions(
                 "name current URLs",
                 semrank.named_current_concepts,
                 partitions=self._partitions,
@@ -106,6 +109,49 @@ class RankBySemRank(beam.PTransform[Any, Any]):
                 sides=words,
             )
         return Ranked(rows, keywords, base_concepts, current_concepts)
+
+    def _score_held(self, objects: Collection, known: dict[str, Collection]) -> Any:
+        """Scores of a context that every worker holds, bundle by bundle."""
+        bundles = {"objects": objects, "vocabulary": known["vocabulary"]} | PlanBundles("current", self._min_support)
+        return bundles | MapTables(
+            "score current lattice",
+            partial(_score_held, write=self._write_lattices),
+            sides={"objects": objects, **known},
+            prepare=partial(_scoring, settings=self._settings, query=self._query, min_support=self._min_support),
+            tags=(MAIN, semrank.CURRENT_CONCEPTS),
+        )
+
+    def _score_spread(self, objects: Collection, known: dict[str, Collection]) -> tuple[Any, Collection]:
+        """Scores of a context that is too large to be held: its conditional databases are exchanged.
+
+        The second result is the top concept's, where no bundle has it.
+        """
+        counts = {"counts": objects | MapTables("count attributes", mining.attribute_counts)} | GatherTables(
+            "add attribute counts", mining.added_counts
+        )
+        shared = {"counts": counts, "vocabulary": known["vocabulary"]}
+        rows = objects | MapTables(
+            "cut conditional databases",
+            _rows_of_bundles,
+            sides=shared,
+            prepare=partial(_spread_context, min_support=self._min_support),
+        )
+        judging = partial(_judging, settings=self._settings, query=self._query, min_support=self._min_support)
+        scores = {"rows": rows} | MergePartitions(
+            "score conditional databases",
+            partial(_score_spread, write=self._write_lattices),
+            partitions=None,
+            key="bundle",
+            sides={**known, "counts": counts},
+            prepare=judging,
+            tags=(MAIN, semrank.CURRENT_CONCEPTS),
+        )
+        sums = objects | MapTables("sum edges", semrank.edge_sums)
+        top = {"sums": sums, "counts": counts, **known} | GatherTables(
+            "score top concept",
+            partial(_top_scores, settings=self._settings, query=self._query, min_support=self._min_support),
+        )
+        return scores, top
 
 
 class WriteConcepts(beam.PTransform[Any, Any]):
@@ -137,13 +183,95 @@ def _numbered(table: pa.Table, vocabulary: pa.Table | None) -> pa.Table:
     return number_words(table, ids)
 
 
-def _scored(row: pa.Table, prepared: semrank.Scoring, *, write: bool) -> Iterator[Any]:
-    for kind, table in prepared.score_bundle(row, write=write):
-        yield (kind, table) if write else table
+def _scoring(
+    objects: pa.Table | None,
+    vocabulary: pa.Table | None,
+    *,
+    settings: SimilaritySettings,
+    query: list[str],
+    min_support: int,
+    **tables: pa.Table | None,
+) -> semrank.Scoring:
+    judge = semrank.Judge.of(vocabulary=vocabulary, settings=settings, query=query, **tables)
+    return semrank.Scoring.of(judge, mining.MiningContext.of(objects, vocabulary, min_support=min_support))
 
 
-def _join_scores(_: int, objects: pa.Table | None, scores: pa.Table | None, vocabulary: pa.Table | None) -> pa.Table:
-    return semrank.join_scores(objects, scores, vocabulary)
+def _score_held(row: pa.Table, prepared: semrank.Scoring, *, write: bool) -> Iterator[tuple[str, pa.Table]]:
+    return prepared.score_bundle(row, write=write)
+
+
+def _word_count(vocabulary: pa.Table | None) -> int:
+    return 0 if vocabulary is None else int(vocabulary.num_rows)
+
+
+def _spread_context(
+    counts: pa.Table | None, vocabulary: pa.Table | None, *, min_support: int
+) -> mining.SpreadContext | None:
+    return mining.SpreadContext.of(counts, _word_count(vocabulary), min_support=min_support)
+
+
+def _rows_of_bundles(objects: pa.Table, prepared: mining.SpreadContext | None) -> Iterator[pa.Table]:
+    if prepared is not None:
+        yield from prepared.rows_of_bundles(objects)
+
+
+class _Judging(NamedTuple):
+    """What a worker holds to score conditional databases."""
+
+    judge: semrank.Judge
+    spread: mining.SpreadContext | None
+    vocabulary: pa.Table | None
+    min_support: int
+
+
+def _judging(
+    counts: pa.Table | None,
+    vocabulary: pa.Table | None,
+    *,
+    settings: SimilaritySettings,
+    query: list[str],
+    min_support: int,
+    **tables: pa.Table | None,
+) -> _Judging:
+    judge = semrank.Judge.of(vocabulary=vocabulary, settings=settings, query=query, **tables)
+    return _Judging(judge, _spread_context(counts, vocabulary, min_support=min_support), vocabulary, min_support)
+
+
+def _score_spread(bundle: int, rows: pa.Table, prepared: _Judging, *, write: bool) -> Iterator[tuple[str, pa.Table]]:
+    if prepared.spread is None:
+        raise ValueError(f"bundle {bundle} has {rows.num_rows} rows, but nothing was counted")
+    context = mining.MiningContext.of(
+        rows, prepared.vocabulary, min_support=prepared.min_support, order=prepared.spread.order
+    )
+    scoring = semrank.Scoring.of(prepared.judge, context)
+    yield from scoring.score_bundle(prepared.spread.row(bundle), write=write)
+
+
+def _top_scores(
+    sums: pa.Table | None,
+    counts: pa.Table | None,
+    vocabulary: pa.Table | None,
+    *,
+    settings: SimilaritySettings,
+    query: list[str],
+    min_support: int,
+    **tables: pa.Table | None,
+) -> pa.Table:
+    spread = _spread_context(counts, vocabulary, min_support=min_support)
+    if spread is None or spread.has_top:
+        return semrank.SCORE_SCHEMA.empty_table()
+    judge = semrank.Judge.of(vocabulary=vocabulary, settings=settings, query=query, **tables)
+    return judge.top_scores(sums, spread.statistics.object_count)
+
+
+def _top_members(objects: pa.Table, top: pa.Table | None) -> pa.Table:
+    return semrank.MEMBER_SCHEMA.empty_table() if top is None else semrank.top_members(objects)
+
+
+def _join_scores(
+    _: int, objects: pa.Table | None, scores: pa.Table | None, vocabulary: pa.Table | None, top: pa.Table | None
+) -> pa.Table:
+    return semrank.join_scores(objects, scores, vocabulary, top)
 
 
 def keyword_rows(keywords: pa.Table | None) -> pa.Table:

@@ -44,8 +44,14 @@ similarities is exact in float64."""
 TOP = -1
 """Stands for Top where a word number is expected."""
 
-SLAB = 1024
-"""Words of a side of an ics block handled at a time: a slab of 1024 x 1024 float64 is 8 MB and stays in cache."""
+ROW_SLAB = 1024
+"""Words of the one side of an ics block handled at a time; each side's ancestors are found once a slab."""
+
+COLUMN_SLAB = 4096
+"""Words of the other side: a slab of 1024 x 4096 float64 is 32 MB, and its common ancestors are gone through once."""
+
+TILE_CELLS = 1 << 16
+"""Values of a block worked out at a time: two arrays of 2^16 float64 are 1 MB and stay in a core's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,12 +363,13 @@ def ics_block(
         float64[len(rows), len(columns)], multiples of 2^-40 in [0, 1].
     """
     block = np.empty((len(rows), len(columns)), dtype=np.float64)
-    row_slabs = [_Slab.of(hierarchy, rows[start : start + SLAB]) for start in range(0, len(rows), SLAB)]
-    for column_start in range(0, len(columns), SLAB):
-        across = _Slab.of(hierarchy, columns[column_start : column_start + SLAB])
+    row_slabs = [_Slab.of(hierarchy, rows[start : start + ROW_SLAB]) for start in range(0, len(rows), ROW_SLAB)]
+    for column_start in range(0, len(columns), COLUMN_SLAB):
+        across = _Slab.of(hierarchy, columns[column_start : column_start + COLUMN_SLAB])
         for row_number, down in enumerate(row_slabs):
-            row_start = row_number * SLAB
-            block[row_start : row_start + SLAB, column_start : column_start + SLAB] = _slab_ics(hierarchy, down, across)
+            row_start = row_number * ROW_SLAB
+            part = block[row_start : row_start + ROW_SLAB, column_start : column_start + COLUMN_SLAB]
+            _write_slab_ics(hierarchy, down, across, part)
     return block
 
 
@@ -441,32 +448,36 @@ def _runs(values: Int32s) -> Iterator[tuple[int, int]]:
         yield from zip([0, *cuts.tolist()], [*cuts.tolist(), len(values)], strict=True)
 
 
-def _slab_ics(hierarchy: WeightedHierarchy, down: _Slab, across: _Slab) -> Float64s:
-    numerator = np.full((down.components, across.components), hierarchy.top_information)
+def _write_slab_ics(hierarchy: WeightedHierarchy, down: _Slab, across: _Slab, values: Float64s) -> None:
+    """Writes the similarities of a slab's words into `values`, float64[rows, columns]."""
+    numerator = np.full((down.components, across.components), 2 * ICS_UNITS * hierarchy.top_information)
     for information, below_rows, below_columns in _common_ancestors(hierarchy, down, across):
-        numerator[below_rows[:, None], below_columns] = information
-    if down.components < len(down.words) or (np.diff(down.place) < 0).any():
-        numerator = numerator[down.place]
+        numerator[below_rows[:, None], below_columns] = 2 * ICS_UNITS * information
     if across.components < len(across.words) or (np.diff(across.place) < 0).any():
         numerator = numerator[:, across.place]
-    numerator *= 2
-    own = np.add.outer(
-        hierarchy.information[down.words] * hierarchy.weight[down.words],
-        hierarchy.information[across.words] * hierarchy.weight[across.words],
-    )
-    zero = own == 0
-    own[zero] = 1.0
-    values = numerator / own
-    values[zero] = numerator[zero] > 0
-    np.minimum(values, 1.0, out=values)
-    values *= ICS_UNITS
-    np.rint(values, out=values)
-    values /= ICS_UNITS
-    values[hierarchy.probability[down.words] == 0] = 0.0
-    values[:, hierarchy.probability[across.words] == 0] = 0.0
+    row_share, column_share = _shares(hierarchy, down.words), _shares(hierarchy, across.words)
+    step = max(1, TILE_CELLS // max(1, len(column_share)))
+    own = np.empty((step, len(column_share)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for start in range(0, len(row_share), step):
+            tile = values[start : start + step]
+            np.add(row_share[start : start + step, None], column_share, out=own[: len(tile)])
+            np.divide(numerator[down.place[start : start + step]], own[: len(tile)], out=tile)
+            np.minimum(tile, ICS_UNITS, out=tile)
+            np.rint(tile, out=tile)
+            tile *= 1 / ICS_UNITS
+    # Where both words have probability 1 or weight 0 the quotient is x/0, which counts as 1, or 0/0, which counts as 0.
+    zero_rows, zero_columns = np.flatnonzero(row_share == 0), np.flatnonzero(column_share == 0)
+    values[zero_rows[:, None], zero_columns] = numerator[down.place[zero_rows][:, None], zero_columns] > 0
     related = hierarchy.relatives[down.words][:, across.words].tocoo()
     values[related.row, related.col] = 1.0
-    return values
+
+
+def _shares(hierarchy: WeightedHierarchy, words: Int64s) -> Float64s:
+    """What each word adds to the denominators, -log p(n) w(n); inf, which makes the quotient 0, without clicks."""
+    share = hierarchy.information[words] * hierarchy.weight[words]
+    share[hierarchy.probability[words] == 0] = np.inf
+    return share
 
 
 def _common_ancestors(
@@ -484,8 +495,18 @@ def _common_ancestors(
     order = np.argsort(-hierarchy.component_information[shared], kind="stable")
     below = np.concatenate([down.below[at_row[order]], across.below[at_column[order]]], axis=1)
     _, kept = np.unique(below.view(f"V{below.shape[1]}").ravel(), return_index=True)
+    kept = np.sort(kept)[::-1]
+    information = hierarchy.component_information[shared[order[kept]]]
     split = down.below.shape[1]
-    for i in np.sort(kept)[::-1].tolist():
-        below_rows = np.flatnonzero(np.unpackbits(below[i, :split], count=down.components))
-        below_columns = np.flatnonzero(np.unpackbits(below[i, split:], count=across.components))
-        yield float(hierarchy.component_information[shared[order[i]]]), below_rows, below_columns
+    row_ends, rows = _members(below[kept, :split], down.components)
+    column_ends, columns = _members(below[kept, split:], across.components)
+    row_start = column_start = 0
+    for value, row_end, column_end in zip(information.tolist(), row_ends, column_ends, strict=True):
+        yield value, rows[row_start:row_end], columns[column_start:column_end]
+        row_start, column_start = row_end, column_end
+
+
+def _members(sets: npt.NDArray[np.uint8], count: int) -> tuple[list[int], Int64s]:
+    """The members of bit sets one after another, and where those of each set end."""
+    bits = np.unpackbits(sets, axis=1, count=count)
+    return np.cumsum(np.count_nonzero(bits, axis=1)).tolist(), np.nonzero(bits)[1]
