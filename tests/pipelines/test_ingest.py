@@ -74,6 +74,28 @@ def test_newest_capture_wins_and_earlier_digests_are_history(tmp_path: Path) -> 
     assert [row["content_digest"] for row in read_rows(tmp_path / "snapshot" / "history")] == ["d1", "d0"]
 
 
+def test_records_of_one_fetch_fill_each_other(tmp_path: Path) -> None:
+    """As the text and the metadata of one page come in files of their own."""
+    page = {"url": "https://a.example/x", "fetched_at": "2024-01-02T00:00:00Z"}
+    source = tmp_path / "pages.jsonl"
+    rows = [{**page, "title": "Owls", "status": 200}, {**page, "text": "of the night", "content_digest": "d2"}]
+    source.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert run_ingest(tmp_path / "snapshot", "--pages", str(source)) == 0
+    [row] = read_rows(tmp_path / "snapshot" / "pages")
+    assert (row["title"], row["text"], row["status"], row["content_digest"]) == ("Owls", "of the night", 200, "d2")
+    assert read_rows(tmp_path / "snapshot" / "history") == []
+
+
+def test_traps_are_marked_and_kept(tmp_path: Path) -> None:
+    target = "https://a.example/" + "again/" * 6
+    source = tmp_path / "links.jsonl"
+    source.write_text(json.dumps({"source_url": "https://a.example/", "target_url": target}), encoding="utf-8")
+    assert run_ingest(tmp_path / "snapshot", "--links", str(source)) == 0
+    assert [row["target_url"] for row in read_rows(tmp_path / "snapshot" / "links")] == [target]
+    assert {row["reason"] for row in read_rows(tmp_path / "snapshot" / "rejects")} == {"trap-repeating-path"}
+    assert manifest_of(tmp_path / "snapshot")["sources"][0]["rejected"] == {}
+
+
 def test_bytes_do_not_depend_on_partitions_files_or_order(
     sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,8 @@ new in its closure. Four things make it fast.
 - A node with far fewer rows than its columns have bits gets a database of its own.
 
 The stack is kept in arrays that the caller owns: the search stops when the output is full and goes on from there.
+
+Positions in the inner loops are made unsigned: for signed ones Numba adds a test whether they count from the end.
 """
 
 from __future__ import annotations
@@ -214,17 +216,16 @@ def _surplus(word: np.uint64, first_row: int, weights: Int64s) -> np.int64:
 
 
 @_compiled
-def _select(words: Words, extent: int, width: int, first_row: int, selected: Int32s) -> np.int64:
-    """Lists the rows whose bits stand in an extent; returns their number."""
-    count = np.int64(0)
-    for word in range(width):
-        bits = words[extent + word]
-        base = first_row + (word << 6)
+def _select(words: Words, extent: int, width: int, first_row: int, selected: Int32s) -> None:
+    """Lists the rows whose bits stand in an extent."""
+    count = np.uintp(0)
+    for word in range(np.uintp(width)):
+        bits = words[np.uintp(extent) + word]
+        base = first_row + (np.int64(word) << 6)
         while bits != 0:
             selected[count] = base + _lowest(bits)
-            count += 1
+            count += np.uintp(1)
             bits &= bits - ONE
-    return count
 
 
 @_compiled
@@ -232,40 +233,41 @@ def _write_rows(
     words: Words, extent: int, width: int, first_row: int, rows: Int32s, target: Int32s, position: np.int64
 ) -> None:
     """Writes the row numbers of the rows whose bits stand in an extent."""
-    for word in range(width):
-        bits = words[extent + word]
-        base = first_row + (word << 6)
+    out = np.uintp(position)
+    for word in range(np.uintp(width)):
+        bits = words[np.uintp(extent) + word]
+        base = np.uintp(first_row) + (word << np.uintp(6))
         while bits != 0:
-            target[position] = rows[base + _lowest(bits)]
-            position += 1
+            target[out] = rows[base + np.uintp(_lowest(bits))]
+            out += np.uintp(1)
             bits &= bits - ONE
 
 
 @_compiled
 def _items_below(indptr: Int64s, entries: Int32s, row: int, stop: int, scratch: Int32s) -> np.int64:
     """Lists the items of a row that are below `stop`; returns their number."""
-    count = np.int64(0)
-    for entry in range(indptr[row], indptr[row + 1]):
+    count = np.uintp(0)
+    for entry in range(np.uintp(indptr[row]), np.uintp(indptr[row + 1])):
         if entries[entry] >= stop:
             break
         scratch[count] = entries[entry]
-        count += 1
-    return count
+        count += np.uintp(1)
+    return np.int64(count)
 
 
 @_compiled
 def _keep_common(indptr: Int64s, entries: Int32s, row: int, scratch: Int32s, count: np.int64) -> np.int64:
     """Keeps those of the listed items that a row holds too; returns their number."""
-    entry, end = indptr[row], indptr[row + 1]
-    kept = np.int64(0)
-    for place in range(count):
+    entry, end = np.uintp(indptr[row]), np.uintp(indptr[row + 1])
+    kept = np.uintp(0)
+    for place in range(np.uintp(count)):
         item = scratch[place]
         while entry < end and entries[entry] < item:
-            entry += 1
+            entry += np.uintp(1)
         if entry < end and entries[entry] == item:
             scratch[kept] = item
-            kept += 1
-    return kept
+            kept += np.uintp(1)
+    return np.int64(kept)
 
 
 @_compiled
@@ -374,20 +376,21 @@ def _count_items(
     Returns:
         (number of items found, number of entries read, packed weight of the rows).
     """
-    found, read, total = 0, 0, 0
+    found, read, total = np.uintp(0), 0, 0
     for position in range(size):
         row = selected[position]
         weight = weights[row]
         total += weight
-        begin = _first_above(entries, indptr[row], indptr[row + 1], below)
-        read += indptr[row + 1] - begin
-        for entry in range(begin, indptr[row + 1]):
-            # A branch here would be mispredicted half of the time.
-            item = entries[entry]
+        begin, end = _first_above(entries, indptr[row], indptr[row + 1], below), indptr[row + 1]
+        read += end - begin
+        for entry in range(np.uintp(begin), np.uintp(end)):
+            # Whether the item is new is anyone's guess, so there is no branch.
+            item = np.uintp(entries[entry])
+            count = counts[item]
             touched[found] = item
-            found += 1 if counts[item] == 0 else 0
-            counts[item] += weight
-    return found, read, total
+            found += np.uintp(1 if count == 0 else 0)
+            counts[item] = count + weight
+    return int(found), read, total
 
 
 @_compiled
@@ -532,13 +535,14 @@ def _load(
             words[heavy + word] |= bit
             merged = True
         begin = _first_above(entries, indptr[source_row], indptr[source_row + 1], below)
-        first_entry = entry
-        for place in range(begin, indptr[source_row + 1]):
-            number = numbers[entries[place]]
-            new_entries[entry] = number
-            entry += 1 if number >= 0 else 0
-        for place in range(first_entry, entry):
-            words[columns + new_entries[place] * width + word] |= bit
+        out = np.uintp(entry)
+        for place in range(np.uintp(begin), np.uintp(indptr[source_row + 1])):
+            number = numbers[np.uintp(entries[place])]
+            new_entries[out] = number
+            out += np.uintp(1 if number >= 0 else 0)
+        for place in range(np.uintp(entry), out):
+            words[np.uintp(columns + new_entries[place] * width + word)] |= bit
+        entry = int(out)
     new_indptr[row + size] = entry
     for position in range(kept):
         numbers[touched[position]] = -1
@@ -690,11 +694,13 @@ def _narrow_adds_earlier(
 ) -> bool:
     """`_wide_adds_earlier` where a column is one word."""
     bits, parent_bits = words[extent], words[parent]
-    while entry < end and entries[entry] < generator:
-        missing = ~words[columns + entries[entry]]
+    for place in range(np.uintp(entry), np.uintp(end)):
+        item = entries[place]
+        if item >= generator:
+            return False
+        missing = ~words[np.uintp(columns + item)]
         if bits & missing == 0 and parent_bits & missing != 0:
             return True
-        entry += 1
     return False
 
 
@@ -749,9 +755,10 @@ def _narrow_candidates(
     """`_wide_candidates` where a column is one word."""
     bits = words[extent]
     heavy_bits = words[heavy] if heavy >= 0 else ZERO
-    kept = 0
-    for place in range(begin, end):
-        common = bits & words[column + place - begin]
+    kept = np.uintp(0)
+    out, listed = np.uintp(target), np.uintp(end)
+    for place in range(np.uintp(begin), np.uintp(end)):
+        common = bits & words[np.uintp(column - begin) + place]
         if common == bits:
             intent[length] = ranks[first_rank + candidates[place]]
             length += 1
@@ -761,11 +768,11 @@ def _narrow_candidates(
             if common & heavy_bits != 0:
                 weight += _surplus(common & heavy_bits, first_row, weights)
             if weight >= min_support:
-                words[target + kept] = common
-                candidates[end + kept] = candidates[place]
-                counts[end + kept] = weight
-                kept += 1
-    return kept, length
+                words[out + kept] = common
+                candidates[listed + kept] = candidates[place]
+                counts[listed + kept] = weight
+                kept += np.uintp(1)
+    return int(kept), length
 
 
 @_compiled

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -57,7 +58,7 @@ def newest_pages(pages: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The newest row of each URL, and what the others say of their content.
 
     Rows are compared by time, an unknown time being the oldest; then by digest, title, text and status, so that the
-    choice does not depend on the order of rows.
+    choice does not depend on the order of rows. Rows of one fetch fill each other's gaps.
 
     Args:
         pages: all rows of the URLs that stand in it (`PAGES`).
@@ -84,8 +85,37 @@ def newest_pages(pages: pa.Table) -> tuple[pa.Table, pa.Table]:
     starts = group_starts(_runs(column_array(ordered["url"])))
     newest = np.zeros(ordered.num_rows, dtype=np.bool_)
     newest[starts] = True
-    earlier = ordered.filter(pa.array(~newest)).select(HISTORY.schema.names)
-    return ordered.filter(pa.array(newest)), _sorted_history(earlier)
+    url = np.cumsum(newest) - 1
+    same_fetch = _same_times(ordered["fetched_at"], starts[url])
+    earlier = ordered.filter(pa.array(~newest & ~same_fetch)).select(HISTORY.schema.names)
+    return _filled(ordered, starts, np.where(same_fetch, url, -1)), _sorted_history(earlier)
+
+
+def _same_times(times: pa.ChunkedArray, first: Int64s) -> npt.NDArray[np.bool_]:
+    """Whether each row's time is known and that of the row at `first`."""
+    known = pc.fill_null(times.cast(pa.int64()), _OLDEST).to_numpy()
+    return np.asarray((known == known[first]) & (known != _OLDEST.as_py()), dtype=np.bool_)
+
+
+def _filled(ordered: pa.Table, starts: Int64s, fetch: Int64s) -> pa.Table:
+    """The rows at `starts`, what is null there taken from further rows of the same fetch.
+
+    A crawl archive's text and metadata come as records of their own, each knowing a part of one page.
+
+    Args:
+        ordered: rows in the order of preference.
+        starts: the row of each page.
+        fetch: page whose fetch each row is about, or -1.
+    """
+    columns: list[pa.ChunkedArray] = []
+    for column in ordered.columns:
+        array = column_array(column)
+        usable = np.flatnonzero(np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False)) & (fetch >= 0))
+        pages, first = np.unique(fetch[usable], return_index=True)
+        place = starts.copy()
+        place[pages] = usable[first]
+        columns.append(pa.chunked_array([array.take(pa.array(place))]))
+    return pa.table(columns, schema=ordered.schema)
 
 
 def _runs(values: pa.Array) -> Int64s:

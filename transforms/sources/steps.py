@@ -17,6 +17,7 @@ from transforms.columnar.steps import Collection, GatherTables, MapTables, Merge
 from transforms.sources import snapshot
 from transforms.sources.batch import SourceBatch
 from transforms.sources.logs.sessions import click_sequences
+from transforms.sources.traps import trap_candidates, trap_marks
 
 BALANCE, VISITS = "balance", "visits"
 SESSIONS = "sessions"
@@ -100,7 +101,12 @@ class WriteSnapshot(beam.PTransform[Any, Any]):
         for name in (PAGES.name, ALIASES.name, HISTORY.name):
             keyed = by_url[name] | MapTables(f"key written {name}", snapshot.with_id)
             self._write(name, keyed, partial(_same_rows, name=name), "url_id")
-        rejects = read[REJECTS.name] | MapTables("key rejects", _keyed_rejects)
+        candidates = read[LINKS.name] | MapTables("find traps", trap_candidates)
+        traps = {"candidates": candidates} | MergePartitions(
+            "mark traps", _trap_marks, partitions=self._partitions, key="family_id"
+        )
+        every = (read[REJECTS.name], traps) | "all rejects" >> beam.Flatten()
+        rejects = every | MapTables("key rejects", _keyed_rejects)
         self._write(REJECTS.name, rejects, snapshot.reject_rows, "record_id")
         balance = (
             read[BALANCE],
@@ -169,6 +175,10 @@ def _same_rows(_: int, rows: pa.Table, *, name: str) -> pa.Table:
     schema = {PAGES.name: PAGES, ALIASES.name: ALIASES, HISTORY.name: HISTORY}[name].schema
     plain = [field.name for field in schema if not pa.types.is_list(field.type)]
     return rows.select(schema.names).sort_by([(column, "ascending") for column in plain]).combine_chunks().cast(schema)
+
+
+def _trap_marks(_: int, candidates: pa.Table) -> pa.Table:
+    return trap_marks(candidates)
 
 
 def _keyed_rejects(rejects: pa.Table) -> pa.Table:
