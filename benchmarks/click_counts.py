@@ -1,8 +1,8 @@
 """Counting a click log: f(n), clicks by (URL, word), and c-edges, against DuckDB and against Beam row by row.
 
-All begin with the same Parquet files and end with merged counts. Ours writes them as Parquet, as ids; DuckDB keeps them
-in memory, as strings; both have to be equal. DuckDB gets one thread, as a worker does. Beam row by row takes its time
-from a smaller log, and the rest is extrapolated.
+All begin with Parquet files of the clicks table and end with merged counts. Ours runs as the pipelines run it and
+writes Parquet, in ids; DuckDB keeps its results in memory, in strings; both have to be equal. DuckDB gets one thread,
+as a worker does. Beam row by row counts a smaller log, and its time for the whole is extrapolated.
 """
 
 from __future__ import annotations
@@ -11,17 +11,216 @@ import datetime
 import importlib
 import importlib.util
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.generate import ClickLog, write_clicks
 from benchmarks.harness import Result, compare, interleaved, without_peer
-from pipelines.folders import ...
+from pipelines.folders import table_bytes, table_files
+from pipelines.runtime import beam_options, run_pipeline
+from schemas.tables import CLICKS
+from transforms.columnar.arrays import int64s, partition_count, sum_by_key
+from transforms.columnar.ids import text_ids
+from transforms.columnar.parquet import ROW_GROUP_ROWS
+from transforms.columnar.steps import WritePartitions
+from transforms.context.words import lemmas_of
+from transforms.weblog.sequences import SEQUENCE_GAP_SECONDS
+from transforms.weblog.steps import ReadClickFacts
+
+ROWS = 20_000_000
+QUICK_ROWS = 200_000
+PER_ROW_ROWS = 200_000
+"""Clicks that Beam counts row by row."""
+QUICK_PER_ROW_ROWS = 20_000
+REPEATS = 3
+
+DUCKDB_AIM = 2.5
+PER_ROW_AIM = 0.1
+
+COMPRESSION = 4
+"""Bytes in memory of a byte in a compressed Parquet file, as `rank` reckons."""
+
+WORDS, URL_WORDS, EDGES = "word_clicks", "url_word_clicks", "click_edges"
+KEYS = {WORDS: ("word",), URL_WORDS: ("url", "word"), EDGES: ("source", "target")}
+"""The three results and their keys; each has a column `clicks` besides."""
+
+QUERIES = {
+    URL_WORDS: "SELECT url, word, count(*) AS clicks FROM (SELECT url, unnest(list_distinct(keywords)) AS word FROM log) "
+    "GROUP BY url, word",
+    WORDS: f"SELECT word, sum(clicks)::BIGINT AS clicks FROM {URL_WORDS} GROUP BY word",
+    EDGES: "SELECT source, target, count(*) AS clicks FROM (SELECT lag(url) OVER sequence AS source, url AS target, "
+    "clicked_at - lag(clicked_at) OVER sequence AS pause FROM log "
+    "WINDOW sequence AS (PARTITION BY user_id, session_id, query ORDER BY clicked_at, position, url)) "
+    f"WHERE source <> target AND pause <= INTERVAL {SEQUENCE_GAP_SECONDS} SECOND GROUP BY source, target",
+}
+"""What DuckDB is asked, in this order."""
+
+
+def write_log(folder: Path, rows: int) -> None:
+    """Writes folder/clicks, a generated click log whose queries are given as keywords, too."""
+    written = folder / "generated"
+    write_clicks(written, ClickLog(clicks=rows))
+    place = CLICKS.schema.get_field_index("keywords")
+    (folder / CLICKS.name).mkdir()
+    for path in table_files(str(written), CLICKS.name):
+        source = pq.ParquetFile(path)
+        target = pq.ParquetWriter(folder / CLICKS.name / Path(path).name, CLICKS.schema, compression="zstd")
+        with source, target:
+            for batch in source.iter_batches(ROW_GROUP_ROWS):
+                table = pa.Table.from_batches([batch])
+                keywords = pc.split_pattern(table["query"], " ")
+                target.write_table(table.set_column(place, CLICKS.schema.field(place), keywords))
+        Path(path).unlink()
+
+
+def count_clicks(log: Path, output: Path) -> None:
+    """Ours: writes output/{word_clicks,url_word_clicks,click_edges}."""
+    run_pipeline(beam_options([]), partial(_build, log=str(log), output=output))
+
+
+def _build(pipeline: beam.Pipeline, *, log: str, output: Path) -> None:
+    partitions = partition_count(table_bytes(log, CLICKS.name) * COMPRESSION)
+    facts = pipeline | ReadClickFacts(
+        table_files(log, CLICKS.name), partitions=partitions, words_of=partial(lemmas_of, fallback="en"), minhash=False
+    )
+    for name, parts, key in (
+        (WORDS, facts.word_clicks, "word_id"),
+        (URL_WORDS, facts.url_clicks, "url_id"),
+        (EDGES, facts.edges, "source"),
+    ):
+        {"parts": parts} | WritePartitions(f"write {name}", str(output / name), _merged, partitions=partitions, key=key)
+
+
+def _merged(_: int, parts: pa.Table) -> pa.Table:
+    return sum_by_key(parts, "clicks")
+
+
+def count_with_duckdb(log: Path, output: Path) -> Callable[[], None]:
+    """DuckDB's results as tables in memory; gives a function that writes them to output/NAME.parquet."""
+    connection = importlib.import_module("duckdb").connect(config={"threads": 1})
+    connection.execute(f"CREATE VIEW log AS FROM read_parquet('{log / CLICKS.name}/*.parquet')")
+    for name, query in QUERIES.items():
+        connection.execute(f"CREATE TABLE {name} AS {query}")
+
+    def keep() -> None:
+        output.mkdir(exist_ok=True)
+        for name in QUERIES:
+            connection.execute(f"COPY {name} TO '{output / name}.parquet' (FORMAT parquet)")
+
+    return keep
+
+
+def count_by_row(log: Path) -> None:
+    """Beam row by row: the same counts, which nobody keeps."""
+    run_pipeline(beam_options([]), lambda pipeline: _discard(row_counts(pipeline, log)))
+
+
+def _discard(_: Mapping[str, Any]) -> None:
+    """A pipeline builder gives nothing."""
+
+
+def row_counts(pipeline: beam.Pipeline, log: Path) -> dict[str, beam.PCollection[tuple[Any, int]]]:
+    """The three results as collections of (key, clicks), one element a row, a word, a click of a sequence."""
+    columns = ["user_id", "session_id", "query", "keywords", "clicked_at", "position", "url"]
+    rows = pipeline | beam.io.ReadFromParquet(f"{log / CLICKS.name}/*.parquet", columns=columns)
+    url_words = rows | "url words" >> beam.FlatMap(_url_words) | "count url words" >> beam.CombinePerKey(sum)
+    words = url_words | "words" >> beam.MapTuple(_word) | "count words" >> beam.CombinePerKey(sum)
+    edges = (
+        rows
+        | "key by sequence" >> beam.Map(_by_sequence)
+        | "sequences" >> beam.GroupByKey()
+        | "edges" >> beam.FlatMapTuple(_edges)
+        | "count edges" >> beam.CombinePerKey(sum)
+    )
+    return {WORDS: words, URL_WORDS: url_words, EDGES: edges}
+
+
+def _url_words(row: dict[str, Any]) -> Iterator[tuple[tuple[str, str], int]]:
+    for word in set(row["keywords"]):
+        yield (row["url"], word), 1
+
+
+def _word(key: tuple[str, str], clicks: int) -> tuple[str, int]:
+    return key[1], clicks
+
+
+_Click = tuple[datetime.datetime, int, str]
+
+
+def _by_sequence(row: dict[str, Any]) -> tuple[tuple[str, str, str], _Click]:
+    return (row["user_id"], row["session_id"], row["query"]), (row["clicked_at"], row["position"], row["url"])
+
+
+def _edges(_: tuple[str, str, str], clicks: Iterable[_Click]) -> Iterator[tuple[tuple[str, str], int]]:
+    ordered = sorted(clicks)
+    for (before, _, source), (after, _, target) in zip(ordered, ordered[1:], strict=False):
+        if source != target and (after - before).total_seconds() <= SEQUENCE_GAP_SECONDS:
+            yield (source, target), 1
+
+
+def check_equal(ours: Path, peer: Path) -> dict[str, int]:
+    """Holds our results against DuckDB's; gives the rows of each.
+
+    Raises:
+        RuntimeError: they differ.
+    """
+    rows = {}
+    for name, keys in KEYS.items():
+        found = pq.read_table(ours / name)
+        expected = pq.read_table(peer / f"{name}.parquet")
+        own_keys = [column for column in found.column_names if column != "clicks"]
+        own = _sorted([int64s(found[column]) for column in own_keys], found)
+        other = _sorted([text_ids(expected[column].combine_chunks()) for column in keys], expected)
+        if not np.array_equal(own, other):
+            raise RuntimeError(f"{name}: found {found.num_rows:,} rows, and DuckDB {expected.num_rows:,} others")
+        rows[name] = found.num_rows
+    return rows
+
+
+def _sorted(keys: list[npt.NDArray[np.int64]], counts: pa.Table) -> npt.NDArray[np.int64]:
+    order = np.lexsort(keys)
+    return np.stack([*keys, int64s(counts["clicks"])])[:, order]
+
+
+def run(*, quick: bool = False) -> list[Result]:
+    """Results of the benchmark: one for each peer.
+
+    Raises:
+        RuntimeError: ours and DuckDB differ.
+    """
+    rows, few = (QUICK_ROWS, QUICK_PER_ROW_ROWS) if quick else (ROWS, PER_ROW_ROWS)
+    with tempfile.TemporaryDirectory() as folder:
+        base = Path(folder)
+        for name, count in (("log", rows), ("small", few)):
+            (base / name).mkdir()
+            write_log(base / name, count)
+        found, other = base / "found", base / "other"
+        sides: list[Callable[[], object]] = [partial(count_clicks, base / "log", found)]
+        has_duckdb = importlib.util.find_spec("duckdb") is not None
+        if has_duckdb:
+            sides.append(partial(count_with_duckdb, base / "log", other))
+        ours, *peer = interleaved(sides, 1 if quick else REPEATS)
+        (by_row,) = interleaved([partial(count_by_row, base / "small")], 1)
+        label = f"{rows:,} clicks; ours {ours}"
+        if has_duckdb:
+            counted = check_equal(found, other)
+            sizes = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counted.items())
+            note = f"{label}; DuckDB {peer[0]}, one thread; equal: {sizes}"
+            results = [compare("click_counts", "DuckDB", ours.wall_s, peer[0].wall_s, DUCKDB_AIM, note)]
+        else:
+            note = f"{label}; duckdb is not installed"
+            results = [without_peer("click_counts", "DuckDB", DUCKDB_AIM, note, ours.wall_s)]
+    note = f"{label}; the peer took {by_row} for {few:,} clicks, extrapolated linearly"
+    results.append(
+        compare("click_counts", "Beam row by row", ours.wall_s, by_row.wall_s * rows / few, PER_ROW_AIM, note)
+    )
+    return results

@@ -48,7 +48,7 @@ from transforms.context.steps import BuildContexts, Partitions, clicked_links, p
 from transforms.context.words import lemmas_of
 from transforms.frontier.steps import WriteFrontier
 from transforms.ranking.steps import RankBySemRank, WriteConcepts, keyword_rows, relation_rows
-from transforms.similarity.best_pairs import SimilaritySettings
+from transforms.similarity.concept_similarity import SimilaritySettings
 from transforms.weblog.relations import ISA, PART_OF
 from transforms.weblog.steps import LearnRelations, ReadClickFacts, SettleRelations
 

@@ -763,7 +763,7 @@ def _narrow_candidates(
             intent[length] = ranks[first_rank + candidates[place]]
             length += 1
             continue
-        weight = _population(common)
+        weight = np.int64(_population(common))
         if weight >= 2:
             if common & heavy_bits != 0:
                 weight += _surplus(common & heavy_bits, first_row, weights)

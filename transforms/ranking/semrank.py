@@ -33,7 +33,13 @@ from transforms.columnar.ids import set_id
 from transforms.lattice.context import Concepts
 from transforms.lattice.mining import LATTICE_SCHEMA, OBJECTS, MiningContext, lattice_concepts, mine_bundle
 from transforms.lattice.search_space import RankedContext
-from transforms.similarity.best_pairs import BaseLattice, BestScores, SimilaritySettings, best_per_object, matching
+from transforms.similarity.concept_similarity import (
+    BaseLattice,
+    BestScores,
+    SimilaritySettings,
+    best_per_object,
+    matching,
+)
 from transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy
 
 CURRENT_CONCEPTS = "current_concepts"

@@ -44,11 +44,12 @@ similarities is exact in float64."""
 TOP = -1
 """Stands for Top where a word number is expected."""
 
-ROW_SLAB = 1024
-"""Words of the one side of an ics block handled at a time; each side's ancestors are found once a slab."""
+SLAB = 1024
+"""Most columns of an ics block handled at a time."""
 
-COLUMN_SLAB = 4096
-"""Words of the other side: a slab of 1024 x 4096 float64 is 32 MB, and its common ancestors are gone through once."""
+SHARED_CELLS = 1 << 21
+"""Cells aimed at for what the rows' ancestors share with a slab's columns: 16 MB of float64. With many ancestors slabs
+get narrower, but not below an eighth: finding the columns' ancestors has a price, too."""
 
 TILE_CELLS = 1 << 16
 """Values of a block worked out at a time: two arrays of 2^16 float64 are 1 MB and stay in a core's cache."""
@@ -363,52 +364,90 @@ def ics_block(
         float64[len(rows), len(columns)], multiples of 2^-40 in [0, 1].
     """
     block = np.empty((len(rows), len(columns)), dtype=np.float64)
-    row_slabs = [_Slab.of(hierarchy, rows[start : start + ROW_SLAB]) for start in range(0, len(rows), ROW_SLAB)]
-    for column_start in range(0, len(columns), COLUMN_SLAB):
-        across = _Slab.of(hierarchy, columns[column_start : column_start + COLUMN_SLAB])
-        for row_number, down in enumerate(row_slabs):
-            row_start = row_number * ROW_SLAB
-            part = block[row_start : row_start + ROW_SLAB, column_start : column_start + COLUMN_SLAB]
-            _write_slab_ics(hierarchy, down, across, part)
+    components, place = np.unique(hierarchy.component[rows].astype(np.int64), return_inverse=True)
+    above = _Above.of(hierarchy, components)
+    row_shares = _shares(hierarchy, rows)
+    width = min(max(SHARED_CELLS // max(1, len(above.components)), SLAB // 8), SLAB)
+    buffer = np.empty((len(above.components), min(width, len(columns))))
+    for start in range(0, len(columns), width):
+        words = columns[start : start + width]
+        components, column_places = np.unique(hierarchy.component[words].astype(np.int64), return_inverse=True)
+        shared = buffer[:, : len(components)]
+        _write_shared_information(hierarchy, above, components, shared)
+        _write_ics(
+            (row_shares, _shares(hierarchy, words)),
+            shared,
+            (above.places[place], column_places),
+            hierarchy.top_information,
+            block[:, start : start + width],
+        )
+    related = hierarchy.relatives[rows][:, columns].tocoo()
+    block[related.row, related.col] = 1.0
     return block
 
 
 @dataclass(frozen=True, eq=False)
-class _Slab:
-    """Words of one side of a block, and the components above them.
+class _Above:
+    """Ancestors of some components, themselves included, in an order where parents come before their children.
 
     Attributes:
-        words: word numbers, int64[w].
-        place: position of each word's component among the slab's distinct components, int64[w].
-        components: number of distinct components.
-        ancestors: components with a known information content above any of the words, ascending, int64[m].
-        below: for each ancestor the set of components that it is or is above, as bits, uint8[m, ceil(components / 8)].
+        components: the ancestors, int64[m].
+        places: position there of each of the components asked for, int64.
+        steps: (first position, positions of parents): the parents of as many ancestors one after another. Each step
+            has one parent of each, steps of deeper layers come later.
     """
 
-    words: Int64s
-    place: Int64s
-    components: int
-    ancestors: Int64s
-    below: npt.NDArray[np.uint8]
+    components: Int64s
+    places: Int64s
+    steps: list[tuple[int, Int64s]]
 
     @classmethod
-    def of(cls, hierarchy: WeightedHierarchy, words: npt.NDArray[np.integer]) -> _Slab:
-        distinct, place = np.unique(hierarchy.component[words].astype(np.int64), return_inverse=True)
-        ancestors, below = _closure(hierarchy, distinct)
-        known = hierarchy.component_information[ancestors] > -np.inf
-        if hierarchy.top_word != TOP:
-            known &= ancestors != hierarchy.component[hierarchy.top_word]
-        return cls(words.astype(np.int64), place, len(distinct), ancestors[known], below[known])
+    def of(cls, hierarchy: WeightedHierarchy, components: Int64s) -> _Above:
+        ancestors, child, parent = _upward_edges(hierarchy, components)
+        degrees = np.bincount(child, minlength=len(ancestors))
+        layers = hierarchy.component_layer[ancestors]
+        order = np.lexsort((ancestors, -degrees, layers))
+        position = np.empty(len(order), dtype=np.int64)
+        position[order] = np.arange(len(order))
+        by_child = np.argsort(position[child], kind="stable")
+        parents, starts = position[parent[by_child]], pointers(degrees[order].astype(np.int64))
+        steps = []
+        for start, end in _runs(layers[order]):
+            for number in range(int(degrees[order[start]])):
+                count = int(np.count_nonzero(degrees[order[start:end]] > number))
+                steps.append((start, parents[starts[start : start + count] + number]))
+        return cls(ancestors[order], position[np.searchsorted(ancestors, components)], steps)
+
+
+def _write_shared_information(hierarchy: WeightedHierarchy, above: _Above, columns: Int64s, shared: Float64s) -> None:
+    """Writes the largest information content of a common ancestor of components, -inf without one.
+
+    Args:
+        hierarchy: the hierarchy.
+        above: m components.
+        columns: other components, int64[n].
+        shared: float64[m, n], written.
+    """
+    shared[:] = -np.inf
+    ancestors, below = _closure(hierarchy, columns)
+    order = np.argsort(above.components)
+    _, own, at = np.intersect1d(above.components[order], ancestors, assume_unique=True, return_indices=True)
+    row, column = np.nonzero(np.unpackbits(below[at], axis=1, count=len(columns)))
+    row = order[own][row]
+    shared[row, column] = hierarchy.component_information[above.components[row]]
+    for start, parents in above.steps:
+        part = shared[start : start + len(parents)]
+        np.maximum(part, shared[parents], out=part)
 
 
 def _closure(hierarchy: WeightedHierarchy, components: Int64s) -> tuple[Int64s, npt.NDArray[np.uint8]]:
-    """All ancestors of some components, themselves included, as bit sets that are passed upwards layer by layer.
+    """All ancestors of some components, themselves included, with bit sets that are passed upwards layer by layer.
 
     Bits cost an edge a few machine words whatever the shape of the graph, where lists of ancestors would grow with the
     square of its size in a deep one.
 
     Returns:
-        (ancestors int64[m] ascending, `below` of `_Slab`).
+        (ancestors int64[m] ascending, uint8[m, ceil(len(components) / 8)] the components that each is or is above).
     """
     ancestors, child, parent = _upward_edges(hierarchy, components)
     below = np.zeros((len(ancestors), -(-len(components) // 8)), dtype=np.uint8)
@@ -448,65 +487,44 @@ def _runs(values: Int32s) -> Iterator[tuple[int, int]]:
         yield from zip([0, *cuts.tolist()], [*cuts.tolist(), len(values)], strict=True)
 
 
-def _write_slab_ics(hierarchy: WeightedHierarchy, down: _Slab, across: _Slab, values: Float64s) -> None:
-    """Writes the similarities of a slab's words into `values`, float64[rows, columns]."""
-    numerator = np.full((down.components, across.components), 2 * ICS_UNITS * hierarchy.top_information)
-    for information, below_rows, below_columns in _common_ancestors(hierarchy, down, across):
-        numerator[below_rows[:, None], below_columns] = 2 * ICS_UNITS * information
-    if across.components < len(across.words) or (np.diff(across.place) < 0).any():
-        numerator = numerator[:, across.place]
-    row_share, column_share = _shares(hierarchy, down.words), _shares(hierarchy, across.words)
-    step = max(1, TILE_CELLS // max(1, len(column_share)))
-    own = np.empty((step, len(column_share)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for start in range(0, len(row_share), step):
-            tile = values[start : start + step]
-            np.add(row_share[start : start + step, None], column_share, out=own[: len(tile)])
-            np.divide(numerator[down.place[start : start + step]], own[: len(tile)], out=tile)
-            np.minimum(tile, ICS_UNITS, out=tile)
-            np.rint(tile, out=tile)
-            tile *= 1 / ICS_UNITS
-    # Where both words have probability 1 or weight 0 the quotient is x/0, which counts as 1, or 0/0, which counts as 0.
-    zero_rows, zero_columns = np.flatnonzero(row_share == 0), np.flatnonzero(column_share == 0)
-    values[zero_rows[:, None], zero_columns] = numerator[down.place[zero_rows][:, None], zero_columns] > 0
-    related = hierarchy.relatives[down.words][:, across.words].tocoo()
-    values[related.row, related.col] = 1.0
-
-
-def _shares(hierarchy: WeightedHierarchy, words: Int64s) -> Float64s:
+def _shares(hierarchy: WeightedHierarchy, words: npt.NDArray[np.integer]) -> Float64s:
     """What each word adds to the denominators, -log p(n) w(n); inf, which makes the quotient 0, without clicks."""
-    share = hierarchy.information[words] * hierarchy.weight[words]
+    share: Float64s = hierarchy.information[words] * hierarchy.weight[words]
     share[hierarchy.probability[words] == 0] = np.inf
     return share
 
 
-def _common_ancestors(
-    hierarchy: WeightedHierarchy, down: _Slab, across: _Slab
-) -> Iterator[tuple[float, Int64s, Int64s]]:
-    """(information content, rows below, columns below) of common ancestors, the most informative last.
+def _write_ics(
+    shares: tuple[Float64s, Float64s],
+    shared: Float64s,
+    places: tuple[Int64s, Int64s],
+    top_information: float,
+    values: Float64s,
+) -> None:
+    """Writes similarities of words that are neither equal nor ISA-related.
 
-    Of ancestors with the same components below them on both sides only the most informative can matter.
+    Args:
+        shares: of the rows' and of the columns' words.
+        shared: information contents of common ancestors, float64[m, components]; -inf stands for Top.
+        places: row and column of `shared` of the rows' and of the columns' words.
+        top_information: -log p(Top).
+        values: float64[rows, columns], written.
     """
-    shared, at_row, at_column = np.intersect1d(
-        down.ancestors, across.ancestors, assume_unique=True, return_indices=True
-    )
-    if not len(shared):
-        return
-    order = np.argsort(-hierarchy.component_information[shared], kind="stable")
-    below = np.concatenate([down.below[at_row[order]], across.below[at_column[order]]], axis=1)
-    _, kept = np.unique(below.view(f"V{below.shape[1]}").ravel(), return_index=True)
-    kept = np.sort(kept)[::-1]
-    information = hierarchy.component_information[shared[order[kept]]]
-    split = down.below.shape[1]
-    row_ends, rows = _members(below[kept, :split], down.components)
-    column_ends, columns = _members(below[kept, split:], across.components)
-    row_start = column_start = 0
-    for value, row_end, column_end in zip(information.tolist(), row_ends, column_ends, strict=True):
-        yield value, rows[row_start:row_end], columns[column_start:column_end]
-        row_start, column_start = row_end, column_end
-
-
-def _members(sets: npt.NDArray[np.uint8], count: int) -> tuple[list[int], Int64s]:
-    """The members of bit sets one after another, and where those of each set end."""
-    bits = np.unpackbits(sets, axis=1, count=count)
-    return np.cumsum(np.count_nonzero(bits, axis=1)).tolist(), np.nonzero(bits)[1]
+    (row_share, column_share), (row_places, column_places) = shares, places
+    in_order = np.array_equal(column_places, np.arange(shared.shape[1]))
+    zero_rows, zero_columns = row_share == 0, np.flatnonzero(column_share == 0)
+    step = max(1, TILE_CELLS // max(1, len(column_share)))
+    for start in range(0, len(row_share), step):
+        rows = slice(start, start + step)
+        tile = shared[row_places[rows]]
+        tile = tile if in_order else np.take(tile, column_places, axis=1)
+        np.copyto(tile, top_information, where=tile < 0)
+        own = np.add.outer(row_share[rows], column_share)
+        # With probability 1 or weight 0 on both sides: x/0 counts as 1, 0/0 as 0.
+        undefined = np.ix_(np.flatnonzero(zero_rows[rows]), zero_columns)
+        tile[undefined], own[undefined] = tile[undefined] > 0, 1.0
+        np.divide(tile, own, out=tile)
+        tile *= 2 * ICS_UNITS
+        np.minimum(tile, ICS_UNITS, out=tile)
+        np.rint(tile, out=tile)
+        np.multiply(tile, 1 / ICS_UNITS, out=values[rows])

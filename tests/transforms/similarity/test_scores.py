@@ -13,8 +13,14 @@ from scipy import sparse
 
 from schemas.errors import InputError
 from transforms.lattice.context import Concepts
-from transforms.similarity import best_pairs
-from transforms.similarity.best_pairs import BaseLattice, BestScores, SimilaritySettings, best_per_object, matching
+from transforms.similarity import concept_similarity
+from transforms.similarity.concept_similarity import (
+    BaseLattice,
+    BestScores,
+    SimilaritySettings,
+    best_per_object,
+    matching,
+)
 from transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy, ics
 
 WORDS = 7
@@ -123,8 +129,8 @@ def test_equals_the_definitions(
                 entry = (similarity, extension, intension, base_number, int(current_ids[number]))
                 expected.setdefault(member, []).append(entry)
 
-    original = best_pairs.BLOCK_CELLS
-    best_pairs.BLOCK_CELLS = cells
+    original = concept_similarity.BLOCK_CELLS
+    concept_similarity.BLOCK_CELLS = cells
     try:
         best = BestScores.none(OBJECTS)
         concepts = Concepts.of(current_pairs)
@@ -140,7 +146,7 @@ def test_equals_the_definitions(
                 best,
             )
     finally:
-        best_pairs.BLOCK_CELLS = original
+        concept_similarity.BLOCK_CELLS = original
 
     for member in range(OBJECTS):
         entries = expected.get(member)

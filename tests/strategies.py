@@ -1,0 +1,72 @@
+"""Hypothesis strategies that several rooms' tests share."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+HOST = "https://example.org"
+START = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+WORDS = ("internet", "lattice", "network", "ontology", "spider", "zebra")
+"""Words that are their own lemmas; few, so that relations meet and form cycles."""
+
+FOREIGN_WORD = "tiger"
+"""A word of queries that no page has."""
+
+GAPS = (0, 1, 60, 1799, 1800, 1801, 4000)
+"""Seconds between two clicks, around the longest pause inside a sequence."""
+
+
+@dataclass(frozen=True)
+class SmallSnapshot:
+    """Rows of the three tables and the queue; all URLs are pages with keywords."""
+
+    pages: list[dict[str, Any]]
+    links: list[dict[str, Any]]
+    clicks: list[dict[str, Any]]
+    seeds: list[str]
+
+
+@st.composite
+def small_snapshots(draw: st.DrawFn, smallest_queue: int = 1) -> SmallSnapshot:
+    """Snapshots small enough to rank by definition.
+
+    A queue of up to 4 pages links to 2 to 6 others, some of them by nofollow links alone; there are links to the page
+    itself, inside the queue, back to it and from elsewhere. Clicks lie around the longest pause of a sequence, with and
+    without group, session and position; no two clicks of a sequence have the same time and position.
+    """
+    queue = [f"{HOST}/q{number}" for number in range(draw(st.integers(smallest_queue, 4)))]
+    current = [f"{HOST}/c{number}" for number in range(draw(st.integers(2, 6)))]
+    everything = [*queue, *current, f"{HOST}/elsewhere"]
+    used = WORDS[: draw(st.integers(1, len(WORDS)))]
+    keywords = st.lists(st.sampled_from(used), max_size=4)
+    pages = [{"url": url, "keywords": draw(keywords)} for url in everything]
+
+    nofollow = st.sampled_from([None, False, True])
+    ends = [(draw(st.sampled_from(queue)), url) for url in current]
+    ends += draw(st.lists(st.tuples(st.sampled_from(everything), st.sampled_from(everything)), max_size=20))
+    links = [{"source_url": source, "target_url": target, "nofollow": draw(nofollow)} for source, target in ends]
+    return SmallSnapshot(pages, links, draw(_clicks(everything, used)), queue)
+
+
+@st.composite
+def _clicks(draw: st.DrawFn, urls: list[str], words: tuple[str, ...]) -> list[dict[str, Any]]:
+    clicks: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for _ in range(draw(st.integers(0, 8))):
+        user = draw(st.sampled_from("abcd"))
+        query = draw(st.lists(st.sampled_from([*words, FOREIGN_WORD]), max_size=2))
+        group = draw(st.sampled_from([None, "readers", "writers"]))
+        session = draw(st.sampled_from([None, "first", "second"]))
+        numbered = draw(st.booleans())
+        when = START + datetime.timedelta(minutes=draw(st.sampled_from([0, 30, 45])))
+        for number in range(draw(st.integers(1, 4))):
+            when += datetime.timedelta(seconds=draw(st.sampled_from(GAPS)))
+            position = number if numbered else None
+            text = " ".join(sorted(set(query)))
+            row = {"user_id": user, "user_group": group, "session_id": session, "query": text, "keywords": query}
+            row |= {"clicked_at": when, "position": position, "url": draw(st.sampled_from(urls))}
+            clicks.setdefault((user, session, text, when, position), row)
+    return list(clicks.values())
