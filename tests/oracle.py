@@ -151,11 +151,11 @@ def rank_oracle(
     relations = _relations(scopes, followed, in_base, in_current, min_relation_support)
     hierarchy = _hierarchy(f, relations, query, alpha, top_probability, smoothing)
 
-    edges = [followed, _click_edges(clicks)]
+    edges = [followed, click_edges(clicks)]
     pairs = []
     for b in base:
         for c in current:
-            e = _extension(b[0], c[0], edges, extension)
+            e = extension_similarity(b[0], c[0], edges, extension)
             i = hierarchy.intension(b[1], c[1], intension_norm)
             pairs.append((c[0], similarity(e, i, weight), e, i))
     scores, reasons = {}, {}
@@ -189,17 +189,19 @@ def similarity(extension: float, intension: float, weight: float | None) -> floa
     return weight * extension + (1 - weight) * intension
 
 
-def _extension(
-    first: frozenset[str], second: frozenset[str], edges: Sequence[set[tuple[str, str]]], kind: str
+def extension_similarity(
+    first: frozenset[str], second: frozenset[str], edges: Sequence[set[tuple[str, str]]], kind: str = "links"
 ) -> float:
+    """Extension similarity of two extents; `edges` are links and c-edges."""
     larger = max(len(first), len(second))
     if kind == "objects":
         return len(first & second) / larger
-    count = sum(((u, v) in kind) + ((v, u) in kind) for kind in edges for u in first for v in second)
+    count = sum(((u, v) in pairs) + ((v, u) in pairs) for pairs in edges for u in first for v in second)
     return min(1.0, count / (4 * larger))
 
 
-def _click_edges(clicks: Sequence[Row]) -> set[tuple[str, str]]:
+def click_edges(clicks: Sequence[Row]) -> set[tuple[str, str]]:
+    """Distinct c-edges."""
     sequences: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for click in clicks:
         sequences[click["user_id"], click.get("session_id"), click["query"]].append(click)

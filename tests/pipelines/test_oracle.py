@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from pipelines import rank
 from pipelines.cli import main
-from tests.oracle import Hierarchy, Oracle, concepts, rank_oracle, similarity
+from tests.oracle import Hierarchy, Oracle, click_edges, concepts, extension_similarity, rank_oracle, similarity
 from tests.pipelines.test_rank import P13_CLICKS, P13_KEYWORDS, P13_LINKS, P13_PAGES, url
 from tests.snapshots import read_rows, write_snapshot
-from tests.strategies import WORDS, SmallSnapshot, small_snapshots
+from tests.strategies import HOST, START, WORDS, SmallSnapshot, small_snapshots
 
 PROFILES: dict[str, dict[str, Any]] = {
     "paper-2013": {"weight": 0.4, "intension_norm": "min", "extension": "links"},
@@ -116,3 +116,96 @@ def test_rounds_equal_the_definitions(
     profile: str, snapshot: SmallSnapshot, options: dict[str, Any], partitions: int
 ) -> None:
     run_and_compare(snapshot, profile, options, partitions=partitions)
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize("profile", PROFILES)
+def test_p13_example_5(profile: str, partitions: int) -> None:
+    snapshot = SmallSnapshot(P13_PAGES, P13_LINKS, P13_CLICKS, [url(1), url(2), url(3)])
+    run_and_compare(snapshot, profile, {}, partitions=partitions)
+
+
+def _cycle() -> SmallSnapshot:
+    """Part-Of leads from internet over lattice and network back to internet, and from network on to ontology.
+
+    Each group clicks the first page of the link for the one word and the second for the other. Nobody asks for zebra.
+    """
+    whole, part, other = (f"{HOST}/{name}" for name in ("q0", "c0", "c1"))
+    shared = ["internet", "lattice", "network"]
+    pages = [
+        {"url": whole, "keywords": [*shared, "zebra"]},
+        {"url": part, "keywords": [*shared, "ontology", "zebra"]},
+        {"url": other, "keywords": []},
+    ]
+    links = [{"source_url": whole, "target_url": part}, {"source_url": whole, "target_url": other, "nofollow": True}]
+    steps = [("internet", "lattice"), ("lattice", "network"), ("network", "internet"), ("network", "ontology")]
+    clicks = []
+    for number, words in enumerate(steps):
+        for word, address in zip(words, (whole, part), strict=True):
+            who = {"user_id": f"user {number}", "user_group": f"group {number}"}
+            # The more often a word is asked for, the less its information content: all four differ.
+            times = 1 + WORDS.index(word)
+            clicks += [{**who, "query": word, "keywords": [word], "clicked_at": START, "url": address}] * times
+    return SmallSnapshot(pages, links, clicks, [whole])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"min_support": 2, "top_probability": "min"},
+        {"smoothing": 0.5, "top_probability": 0.9},
+        {"query": "ontology"},
+        {"query": "network"},
+        {"query": "zebra"},
+    ],
+    ids=str,
+)
+def test_cycles_of_part_of(options: dict[str, Any]) -> None:
+    expected = run_and_compare(_cycle(), "paper-2013", options, weight=0.1)
+    query = options.get("query")
+    if query != "network":
+        assert expected.hierarchy.above["lattice"] == {"internet", "lattice", "network"}
+        assert [expected.keywords[word][2] for word in ("internet", "lattice", "network")] == [1, 1, 1]
+    if query is None:
+        assert expected.keywords["ontology"][2] == 2
+    else:
+        assert expected.keywords[query][2] == 0
+
+
+def test_p13_example_5_has_18_and_4_concepts() -> None:
+    contexts = [
+        {url(number): frozenset(words) for number, words in P13_KEYWORDS.items() if number in numbers}
+        for numbers in (range(1, 4), range(4, 9))
+    ]
+    base, current = (concepts(context, 1) for context in contexts)
+    assert len(base) == 4
+    # The bottom concept, all words of no URL, is the eighteenth.
+    assert len(current) == 17
+    assert (frozenset(map(url, (4, 5, 7, 8))), frozenset({"spider"})) in current
+
+
+def test_p13_examples_16_and_19() -> None:
+    probability = {"internet": 0.00372, "web page": 0.01484, "spider": 0.001, "whole": 0.001}
+    isa = {frozenset(("internet", "spider"))}
+    fig4 = Hierarchy(probability, {("whole", "web page")}, isa, 0.2, None, 0.01484)
+    assert fig4.layers == {"internet": 1, "web page": 2, "spider": 1, "whole": 1}
+    assert fig4.ics("internet", "web page") == pytest.approx(0.8351, abs=5e-5)
+    assert fig4.ics("spider", "spider") == fig4.ics("internet", "spider") == 1
+
+    probability = {"internet": 0.00372, "technology": 0.00281, "network": 0.00502}
+    parts = {("internet", "technology"), ("internet", "network")}
+    below_internet = Hierarchy(probability, parts, set(), 0.2, None, 0.01484)
+    assert below_internet.ics("technology", "network") == pytest.approx(0.7778, abs=5e-5)
+
+    links = {(row["source_url"], row["target_url"]) for row in P13_LINKS}
+    extension = extension_similarity(
+        frozenset(map(url, (1, 3))), frozenset(map(url, (4, 5, 8))), [links, click_edges(P13_CLICKS)]
+    )
+    assert extension == pytest.approx(0.3333, abs=5e-5)
+    intension = fig4.intension(frozenset({"internet", "spider"}), frozenset({"web page", "spider"}))
+    assert intension == pytest.approx(0.91755, abs=5e-5)
+    assert similarity(extension, intension, 0.4) == pytest.approx(0.68385, abs=5e-5)
+    assert similarity(extension, intension, None) == pytest.approx(
+        (extension**2 + intension**2) / (extension + intension)
+    )

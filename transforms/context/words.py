@@ -344,7 +344,10 @@ def _words_of_tokens(tokens: pa.LargeStringArray, language: str) -> tuple[Int64s
 
 def _fold(strings: pa.Array) -> pa.Array:
     """One spelling for strings that readers take for the same."""
-    folded = pc.utf8_lower(pc.utf8_normalize(strings, "NFKC"))
+    # Arrow's own normalisation to NFKC leaves letters and marks apart (seen in 25.0), so Python's does it.
+    other = pc.invert(pc.string_is_ascii(strings))
+    composed = [unicodedata.normalize("NFKC", text) for text in strings.filter(other).to_pylist()]
+    folded = pc.utf8_lower(pc.replace_with_mask(strings, other, pa.array(composed, type=strings.type)))
     folded = pc.replace_substring_regex(folded, _INVISIBLE, "")
     folded = pc.replace_substring_regex(folded, _APOSTROPHES, "'")
     for parted, whole in _VOWEL_AM:
