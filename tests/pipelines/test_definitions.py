@@ -1,0 +1,146 @@
+"""Rounds of random small webs against the definitions, for all profiles and several numbers of partitions."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines import rank
+from pipelines.cli import main
+from tests.definitions import Hierarchy, Options, concepts, intension, rank_oracle
+from tests.pipelines.test_rank import P13_KEYWORDS, START, url
+from tests.snapshots import read_rows, write_snapshot
+
+WORDS = ["ant", "bee", "cat", "dog", "eel", "fox"]
+
+PROFILES = {
+    "paper-2013": Options(),
+    "paper-2008": Options(weight=None),
+    "formica-2006": Options(intension_norm="max", extension="objects"),
+}
+
+
+def random_web(seed: int) -> tuple[list[Any], list[Any], list[Any], list[str]]:
+    """Pages, links, clicks and seeds of a small web; words without clicks, pages without words and circles occur."""
+    draw = random.Random(seed)
+    queue = [url(number) for number in range(draw.choice([1, 2, 3, 4]))]
+    others = [url(number) for number in range(10, 10 + draw.randint(2, 6))]
+    everything = queue + others
+    pages = [{"url": page, "keywords": draw.sample(WORDS, draw.choice([0, 1, 2, 3, 4]))} for page in everything]
+    links = [{"source_url": queue[0], "target_url": others[0]}]
+    for _ in range(draw.randint(3, 25)):
+        ends = {"source_url": draw.choice(everything), "target_url": draw.choice(everything)}
+        links.append({**ends, "nofollow": draw.choice([None, False, False, True])})
+    clicks = []
+    for step in range(draw.randint(0, 40)):
+        words = draw.sample(WORDS[:-1], draw.choice([1, 1, 2, 3]))
+        clicks.append(
+            {
+                "user_id": draw.choice("abc"),
+                "user_group": draw.choice([None, "g", "h"]) if seed % 2 else None,
+                "session_id": draw.choice([None, "s"]),
+                "query": " ".join(sorted(words)),
+                "keywords": words,
+                # No two clicks have the same time, so that their order is given.
+                "clicked_at": START
+                + datetime.timedelta(seconds=draw.choice([60, 1799, 1801]) * step, microseconds=step),
+                "url": draw.choice(everything),
+            }
+        )
+    return pages, links, clicks, queue
+
+
+def options_of(seed: int, options: Options) -> tuple[Options, list[str]]:
+    """Options varied by the seed, and how the command says them."""
+    draw = random.Random(seed)
+    changed = {
+        "min_support": draw.choice([1, 1, 2]),
+        "alpha": draw.choice([0.2, 0.5]),
+        "min_relation_support": draw.choice([1, 1, 2]),
+        "max_keywords_per_url": draw.choice([50, 2]),
+        "top_probability": draw.choice(["max", "min", 0.4]),
+        "smoothing": draw.choice([0.0, 0.0, 1.0]),
+        "user_groups": draw.choice(["given", "given", "one"]),
+        "query": draw.choice([None, "bee", "ant cat"]),
+    }
+    said = [f"--{name.replace('_', '-')}={value}" for name, value in changed.items() if value is not None]
+    return Options(**{**vars(options), **changed}), said
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("seed", range(8))
+def test_round_equals_the_definitions(profile: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages, links, clicks, queue = random_web(seed)
+    options, said = options_of(seed + 100, PROFILES[profile])
+    expected = rank_oracle(pages, links, clicks, queue, options)
+    snapshot = write_snapshot(tmp_path / "snapshot", pages, links, clicks, files=2)
+    (tmp_path / "seeds.txt").write_text("\n".join(queue), encoding="utf-8")
+    monkeypatch.setattr(rank, "partition_count", lambda _: (1, 2, 7)[seed % 3])
+    arguments = ["--snapshot", str(snapshot), "--seeds", str(tmp_path / "seeds.txt")]
+    output = tmp_path / "round"
+    assert main(["rank", *arguments, "--output", str(output), "--profile", profile, "--quiet", *said]) == 0
+
+    frontier = {row["url"]: row for row in read_rows(output / "frontier")}
+    assert set(frontier) == set(expected.pairs)
+    for page, entries in expected.pairs.items():
+        row = frontier[page]
+        best = max(entry[0] for entry in entries)
+        assert row["score"] == pytest.approx(best, abs=1e-9), page
+        reasons = [(entry[1], entry[2]) for entry in entries if entry[0] >= best - 1e-9]
+        assert any(
+            row["extension"] == pytest.approx(extension, abs=1e-9)
+            and row["intension"] == pytest.approx(inner, abs=1e-9)
+            for extension, inner in reasons
+        ), page
+
+    keywords = {row["keyword"]: row for row in read_rows(output / "keywords")}
+    assert set(keywords) == expected.base_words | expected.current_words
+    for word, row in keywords.items():
+        assert row["clicks"] == expected.clicks[word]
+        assert row["probability"] == pytest.approx(expected.probability[word], abs=1e-12)
+        assert row["layer"] == expected.layer[word], word
+        assert row["in_base"] == (word in expected.base_words)
+        assert row["in_current"] == (word in expected.current_words)
+    relations = read_rows(output / "relations")
+    assert {(row["relation"], row["source"], row["target"]): row["support"] for row in relations} == expected.relations
+    base = {(frozenset(row["extent"]), frozenset(row["intent"])) for row in read_rows(output / "base_concepts")}
+    assert base == expected.base
+
+
+def test_webs_cover_the_odd_cases() -> None:
+    """The random webs hold what the comparison is for."""
+    webs = [random_web(seed) for seed in range(8)]
+    options = [options_of(seed + 100, PROFILES["paper-2013"])[0] for seed in range(8)]
+    rounds = [rank_oracle(*web, chosen) for web, chosen in zip(webs, options, strict=True)]
+    assert any(len(web[3]) == 1 for web in webs)
+    assert any(not page["keywords"] for web in webs for page in web[0])
+    assert any(0 in found.clicks.values() or set(found.layer) - set(found.clicks) for found in rounds)
+    assert any(key[0] == "PART_OF" for found in rounds for key in found.relations)
+    assert any(key[0] == "ISA" for found in rounds for key in found.relations)
+    assert any(max(found.layer.values(), default=0) > 1 for found in rounds)
+
+
+def test_examples_of_p13() -> None:
+    """Examples 5, 16 and 19, as they follow from the definitions."""
+    context = {url(number): frozenset(words) for number, words in P13_KEYWORDS.items()}
+    queue = {page: words for page, words in context.items() if page in {url(1), url(2), url(3)}}
+    current = {page: words for page, words in context.items() if page not in queue}
+    assert len(concepts(queue, 1)) == 4
+    # With the bottom, whose extent is empty, there are 18.
+    assert len(concepts(current, 1)) == 17
+
+    hierarchy = Hierarchy.__new__(Hierarchy)
+    hierarchy.isa, hierarchy.top, hierarchy.p_top = set(), None, 0.01484
+    hierarchy.p = {"internet": 0.00372, "web page": 0.01484, "technology": 0.00281, "network": 0.00502, "spider": 0.5}
+    hierarchy.w = {**dict.fromkeys(hierarchy.p, 1 / 1.2 + 1 / 2.2), "internet": 1 / 1.2}
+    hierarchy.ancestors = {word: {word} for word in hierarchy.p}
+    assert hierarchy.ics("internet", "web page") == pytest.approx(0.8351, abs=2e-4)
+    hierarchy.ancestors |= {word: {word, "internet"} for word in ("technology", "network")}
+    assert hierarchy.ics("technology", "network") == pytest.approx(0.7778, abs=1e-4)
+    inner = intension(frozenset({"internet", "spider"}), frozenset({"web page", "spider"}), hierarchy, "min")
+    assert inner == pytest.approx(0.91755, abs=1e-4)
+    assert 0.4 * 4 / 12 + 0.6 * inner == pytest.approx(0.68385, abs=1e-4)
