@@ -55,18 +55,27 @@ def small_snapshots(draw: st.DrawFn, smallest_queue: int = 1) -> SmallSnapshot:
 @st.composite
 def _clicks(draw: st.DrawFn, urls: list[str], words: tuple[str, ...]) -> list[dict[str, Any]]:
     clicks: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for _ in range(draw(st.integers(0, 8))):
-        user = draw(st.sampled_from("abcd"))
-        query = draw(st.lists(st.sampled_from([*words, FOREIGN_WORD]), max_size=2))
-        group = draw(st.sampled_from([None, "readers", "writers"]))
-        session = draw(st.sampled_from([None, "first", "second"]))
+    asked = st.sampled_from([*words, FOREIGN_WORD])
+    # ISA beats Part-Of, and a group that asks for much makes all words ISA-related: most groups ask for little.
+    groups = st.sampled_from([None, *"efghijkl"])
+    for _ in range(draw(st.integers(0, 14))):
+        user = draw(st.sampled_from("abcdefgh"))
+        group = draw(groups)
+        query = draw(st.lists(asked, min_size=1, max_size=1) | st.lists(asked, max_size=2))
+        session = draw(st.sampled_from([None, None, "first"]))
         numbered = draw(st.booleans())
         when = START + datetime.timedelta(minutes=draw(st.sampled_from([0, 30, 45])))
-        for number in range(draw(st.integers(1, 4))):
+        for number in range(draw(st.integers(1, 3))):
             when += datetime.timedelta(seconds=draw(st.sampled_from(GAPS)))
             position = number if numbered else None
             text = " ".join(sorted(set(query)))
             row = {"user_id": user, "user_group": group, "session_id": session, "query": text, "keywords": query}
             row |= {"clicked_at": when, "position": position, "url": draw(st.sampled_from(urls))}
             clicks.setdefault((user, session, text, when, position), row)
+        # Another query of the same group, so that a link has different words at its ends.
+        if draw(st.booleans()):
+            for word, url in zip(draw(st.permutations(words))[:2], draw(st.permutations(urls))[:2], strict=False):
+                row = {"user_id": f"{group} {word}", "user_group": group, "query": word, "keywords": [word]}
+                row |= {"clicked_at": when, "position": len(clicks), "url": url}
+                clicks.setdefault((row["user_id"], None, word, when, len(clicks)), row)
     return list(clicks.values())

@@ -20,6 +20,9 @@ PARTITION_BYTES = 8 << 20
 
 Int64s = npt.NDArray[np.int64]
 
+_KEY_SPACE = 1 << 62
+"""Keys of rows stay below it, far from the limit of int64."""
+
 MAIN = "main"
 """Tag of the first output of a function that gives tables of several kinds."""
 
@@ -81,6 +84,46 @@ def group_starts(sorted_keys: Int64s) -> Int64s:
     return np.flatnonzero(np.concatenate([[True], sorted_keys[1:] != sorted_keys[:-1]])).astype(np.int64)
 
 
+def dense_ranks(values: Int64s) -> tuple[Int64s, int]:
+    """Rank of each value among the distinct values, int64[n] from 0, and the number of distinct values."""
+    order = np.argsort(values)
+    ordered = values[order]
+    fresh = np.zeros(len(values), dtype=np.int64)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    numbers = np.cumsum(fresh)
+    ranks = np.empty_like(order)
+    ranks[order] = numbers
+    return ranks, int(numbers[-1]) + 1 if len(numbers) else 0
+
+
+def row_keys(*columns: Int64s) -> Int64s:
+    """One key for each row of several columns: keys are equal where rows are, and ordered as rows are.
+
+    To sort the keys takes a fraction of the time of `np.lexsort`, which sorts once for each column, and stably.
+
+    Args:
+        columns: int64[n] each, the most significant first; fewer than 2^31 rows.
+
+    Returns:
+        int64[n], not negative.
+    """
+    keys, count = np.zeros(len(columns[0]), dtype=np.int64), 1
+    if not len(keys):
+        return keys
+    for column in columns:
+        least = int(column.min())
+        span = int(column.max()) - least + 1
+        if count * span <= _KEY_SPACE:
+            numbers = column - least
+        else:
+            numbers, span = dense_ranks(column)
+            if count * span > _KEY_SPACE:
+                keys, count = dense_ranks(keys)
+        keys = keys * span + numbers
+        count *= span
+    return keys
+
+
 def members(sorted_ids: Int64s, wanted: Int64s) -> npt.NDArray[np.bool_]:
     """Whether each wanted id stands in a sorted id array, bool[len(wanted)]."""
     if not len(sorted_ids):
@@ -118,7 +161,9 @@ def split_by_value(table: pa.Table, numbers: Int64s) -> Iterator[tuple[int, pa.T
     """The rows of a table by their number: (number, rows), ascending."""
     if not table.num_rows:
         return
-    order = np.argsort(numbers, kind="stable")
+    # NumPy sorts 16-bit integers by radix, and few shuffles have more partitions than they can number.
+    narrow = numbers.astype(np.uint16) if numbers.min() >= 0 and numbers.max() < 1 << 16 else numbers
+    order = np.argsort(narrow, kind="stable")
     ordered = table.take(pa.array(order)).combine_chunks()
     starts = group_starts(numbers[order])
     ends = np.append(starts[1:], len(order))

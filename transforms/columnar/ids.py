@@ -42,7 +42,7 @@ def text_digests(strings: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
             strings = pa.concat_arrays(strings.chunks)
     encoded = strings if pa.types.is_dictionary(strings.type) else strings.dictionary_encode()
     digest = xxhash.xxh3_128_digest
-    values = b"".join([digest(value) for value in pc.cast(encoded.dictionary, pa.large_binary()).to_pylist()])
+    values = b"".join(map(digest, pc.cast(encoded.dictionary, pa.large_binary()).to_pylist()))
     # A canonical XXH3 digest is big-endian: the high half stands first.
     halves = np.frombuffer(values, dtype=">i8").astype(np.int64).reshape(-1, 2)[:, ::-1]
     return np.ascontiguousarray(halves[encoded.indices.to_numpy(zero_copy_only=False)])
@@ -94,11 +94,13 @@ def set_id(ids: npt.NDArray[np.int64], indptr: npt.NDArray[np.int64]) -> npt.NDA
 
 def digest_table(digests: npt.NDArray[np.int64]) -> pa.Table:
     """The distinct rows of an int64[n, 2] digest array as a table of `DIGEST_SCHEMA`."""
-    distinct = np.unique(digests, axis=0) if digests.size else digests.reshape(0, 2)
-    return pa.table(
-        [pa.array(np.ascontiguousarray(distinct[:, 0])), pa.array(np.ascontiguousarray(distinct[:, 1]))],
-        schema=DIGEST_SCHEMA,
-    )
+    ids, checks = np.ascontiguousarray(digests[:, 0]), np.ascontiguousarray(digests[:, 1])
+    order = np.argsort(ids)
+    if (ids[order[1:]] == ids[order[:-1]]).any():
+        order = np.lexsort((checks, ids))
+        same = (ids[order[1:]] == ids[order[:-1]]) & (checks[order[1:]] == checks[order[:-1]])
+        order = np.delete(order, np.flatnonzero(same) + 1)
+    return pa.table([pa.array(ids[order]), pa.array(checks[order])], schema=DIGEST_SCHEMA)
 
 
 def check_collisions(tables: Iterable[pa.Table]) -> int:

@@ -19,6 +19,9 @@ from transforms.columnar.ids import mix_bits, text_ids
 RANGE_BYTES = 32 << 20
 """Bytes of rows in a range, which is a file of the frontier."""
 
+ROW_BYTES, MATCH_BYTES = 100, 32
+"""Bytes of a row without its texts, and of one of its matches, about."""
+
 SAMPLE_ROWS = 4096
 """Rows drawn to cut the order; with so many the largest of 64 ranges is within a third of the mean."""
 
@@ -41,6 +44,16 @@ def rank_order(score: npt.NDArray[np.float64], url: pa.Array | pa.ChunkedArray) 
     """Row numbers in rank order: highest score first, ties by URL ascending; int64[n]."""
     keys = pa.table({"score": score, "url": url})
     return int64s(pc.sort_indices(keys, sort_keys=[("score", "descending"), ("url", "ascending")]).cast(pa.int64()))
+
+
+def frontier_size(rows: pa.Table) -> pa.Table:
+    """Rows and bytes of a part, a table of `SIZE_SCHEMA`.
+
+    The bytes are counted from the rows' content, so that those of all parts add up to the same however rows are parted.
+    """
+    texts = sum(int(pc.sum(pc.binary_length(rows[name])).as_py() or 0) for name in ("url", "host"))
+    matches = int(pc.sum(pc.list_value_length(rows["matches"])).as_py() or 0)
+    return pa.table([[rows.num_rows], [texts + ROW_BYTES * rows.num_rows + MATCH_BYTES * matches]], schema=SIZE_SCHEMA)
 
 
 def order_sample(rows: pa.Table) -> pa.Table:
@@ -81,14 +94,16 @@ def range_numbers(score: npt.NDArray[np.float64], url: pa.Array | pa.ChunkedArra
     low = np.searchsorted(descending, -score, side="left")
     high = np.searchsorted(descending, -score, side="right")
     cut_urls = np.array(cuts["url"].to_pylist(), dtype=object)
+    numbers = low.astype(np.int64)
     tied = np.flatnonzero(low < high)
     if len(tied):
         urls = np.array(column_array(url).take(pa.array(tied)).to_pylist(), dtype=object)
-        for first in np.unique(low[tied]).tolist():
-            same = low[tied] == first
-            last = int(high[tied][same][0])
-            low[tied[same]] = first + np.searchsorted(cut_urls[first:last], urls[same], side="right")
-    return low.astype(np.int64)
+        first_cuts = low[tied]
+        for first in np.unique(first_cuts).tolist():
+            same = first_cuts == first
+            last = int(high[tied[same][0]])
+            numbers[tied[same]] = first + np.searchsorted(cut_urls[first:last], urls[same], side="right")
+    return numbers
 
 
 def with_ranges(rows: pa.Table, cuts: pa.Table | None) -> pa.Table:

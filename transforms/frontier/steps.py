@@ -38,7 +38,7 @@ class WriteFrontier(beam.PTransform[Any, Any]):
         if self._max_per_host is not None:
             rows = self._within_host_budgets(rows, self._max_per_host)
         sample = rows | MapTables("draw from order", order.order_sample)
-        sizes = rows | MapTables("measure frontier", _sizes)
+        sizes = rows | MapTables("measure frontier", order.frontier_size)
         cuts = {"sample": sample, "sizes": sizes} | GatherTables("cut order", order.range_cuts)
         ranged = rows | MapTables("place in order", order.with_ranges, sides={"cuts": cuts})
         counts = ranged | MapTables("count ranges", partial(order.count_ranges, threshold=self._threshold))
@@ -67,10 +67,6 @@ class WriteFrontier(beam.PTransform[Any, Any]):
         return inputs | MergePartitions(  # type: ignore[no-any-return]
             "mark host budgets", _mark_budget, partitions=self._partitions, key="url_id"
         )
-
-
-def _sizes(rows: pa.Table) -> pa.Table:
-    return pa.table([[rows.num_rows], [rows.nbytes]], schema=order.SIZE_SCHEMA)
 
 
 def _best_of_hosts(_: int, rows: pa.Table, *, max_per_host: int) -> pa.Table:

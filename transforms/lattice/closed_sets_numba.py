@@ -42,7 +42,7 @@ INTENT_BUFFER = 1 << 18
 FIRST_LENGTH = 1 << 14
 """Length of each growing array of the workspace (128 KiB of words) before anything is known to need more."""
 
-RELOAD_CANDIDATES = 4
+RELOAD_CANDIDATES = 8
 """A node needs more candidates than this for a database of its own: below, cutting long columns is cheaper."""
 
 INSERTION_SORT = 64

@@ -60,7 +60,7 @@ class WeightedHierarchy:
     """Hierarchy over the n words of both contexts; words and components are numbers from 0.
 
     Attributes:
-        probability: p(n), float64[n]; 0 for a word without clicks or in neither context; p(Top) for a word that is Top.
+        probability: p(n), float64[n]; 0 for a word without clicks or in neither context.
         information: -log p(n), float64[n]; 0 where the probability is 0.
         weight: w(n), float64[n].
         layer: edges of the longest path from Top, int32[n]; 0 only for a word that is Top itself.
@@ -137,8 +137,8 @@ def build_hierarchy(
         isa: word numbers of the ISA pairs, each in one direction or both.
         alpha: adjustment of the edge weights 1 / (k + alpha), 0 < alpha <= 0.5.
         top_word: the query's only keyword. Without an ISA relative it is Top itself: edges into it are dropped, and
-            its probability is p(Top). Otherwise, and without a `top_word`, Top is virtual.
-        top_probability: p(Top): the largest or the smallest p(n) > 0, or a number.
+            its own probability is p(Top). Otherwise, and without a `top_word`, Top is virtual.
+        top_probability: p(Top) of a virtual Top: the largest or the smallest p(n) > 0, or a number.
         smoothing: added to f of every word of the two contexts. Words whose f is 0 then are similar to themselves and
             their ISA relatives only, and count as no common ancestor.
 
@@ -170,7 +170,7 @@ def build_hierarchy(
     clicked = probability > 0
     top_p = _top_probability(probability[clicked], top_probability)
     if top != TOP and clicked[top]:
-        probability[top] = top_p
+        top_p = float(probability[top])
     information = np.zeros(word_count, dtype=np.float64)
     information[clicked] = -np.log(probability[clicked])
     steps = np.arange(1, int(layer.max(initial=0)) + 1, dtype=np.float64)

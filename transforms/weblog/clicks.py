@@ -12,7 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar.arrays import Int64s, column_array, group_starts, int64s, list_parts, pointers, ragged
+from transforms.columnar.arrays import (
+    Int64s,
+    column_array,
+    group_starts,
+    int64s,
+    list_parts,
+    pointers,
+    ragged,
+    row_keys,
+)
 from transforms.columnar.ids import text_digests, text_ids
 
 COLUMNS = ("user_id", "user_group", "session_id", "query", "keywords", "clicked_at", "position", "url")
@@ -82,15 +91,18 @@ def read_clicks(table: pa.Table, words_of: WordsOf) -> Clicks:
     query_numbers = np.asarray(queries.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
     texts = pc.cast(queries.dictionary, pa.string())
     given = column_array(table["keywords"])
-    text_indptr, text_words = list_parts(words_of(texts))
     given_indptr, given_words = list_parts(given)
-    has_keywords = np.asarray(pc.is_valid(given).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    lacking = np.asarray(pc.is_null(given).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    asked = np.zeros(len(texts), dtype=np.bool_)
+    asked[query_numbers[lacking]] = True
+    text_indptr, text_words = list_parts(words_of(texts.filter(pa.array(asked))))
+    asked_number = (np.cumsum(asked) - 1)[query_numbers[lacking]]
 
     distinct = pa.concat_arrays([text_words.cast(pa.string()), given_words.cast(pa.string())]).dictionary_encode()
     digests = text_digests(distinct.dictionary)
     numbers = np.asarray(distinct.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
-    starts = np.where(has_keywords, len(text_words) + given_indptr[:-1], text_indptr[query_numbers])
-    lengths = np.where(has_keywords, np.diff(given_indptr), np.diff(text_indptr)[query_numbers])
+    starts, lengths = len(text_words) + given_indptr[:-1], np.diff(given_indptr)
+    starts[lacking], lengths[lacking] = text_indptr[asked_number], np.diff(text_indptr)[asked_number]
     click, place = ragged(starts, lengths)
     click, word_number = _distinct_words(click, numbers[place], len(digests))
 
@@ -119,13 +131,14 @@ def word_clicks(clicks: Clicks) -> pa.Table:
 def url_word_clicks(clicks: Clicks) -> pa.Table:
     """Clicks of each URL after each word: a table of `URL_WORD_CLICKS_SCHEMA` with distinct (URL, word)."""
     url = np.repeat(clicks.url, np.diff(clicks.word_indptr))
-    order = np.lexsort((clicks.word, url))
-    url, word = url[order], clicks.word[order]
-    new = np.ones(len(url), dtype=np.bool_)
-    new[1:] = (url[1:] != url[:-1]) | (word[1:] != word[:-1])
-    starts = np.flatnonzero(new)
+    keys = row_keys(url, clicks.word)
+    order = np.argsort(keys)
+    starts = group_starts(keys[order])
     counts = np.diff(np.append(starts, len(url))).astype(np.int64)
-    return pa.table([pa.array(url[starts]), pa.array(word[starts]), pa.array(counts)], schema=URL_WORD_CLICKS_SCHEMA)
+    first = order[starts]
+    return pa.table(
+        [pa.array(url[first]), pa.array(clicks.word[first]), pa.array(counts)], schema=URL_WORD_CLICKS_SCHEMA
+    )
 
 
 def _distinct_words(click: Int64s, word: Int64s, word_count: int) -> tuple[Int64s, Int64s]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from transforms.columnar.arrays import int64s
+from transforms.columnar.arrays import group_starts, int64s, row_keys
 from transforms.weblog.clicks import Clicks
 
 SEQUENCE_GAP_SECONDS = 30 * 60
@@ -37,21 +37,20 @@ def click_edges(rows: pa.Table) -> pa.Table:
     Returns:
         A table of `CLICK_EDGE_SCHEMA`: source and target URL id, distinct, and how often the edge was walked.
     """
-    columns = [int64s(rows[name]) for name in ("url_id", "position", "time", "query", "session", "user")]
-    order = np.lexsort(columns)
-    url, _, time, query, session, user = (column[order] for column in columns)
-    follows = (user[1:] == user[:-1]) & (session[1:] == session[:-1]) & (query[1:] == query[:-1])
-    follows &= (time[1:] - time[:-1]) <= SEQUENCE_GAP_SECONDS * 1_000_000
+    url, time = int64s(rows["url_id"]), int64s(rows["time"])
+    visit = row_keys(*(int64s(rows[name]) for name in ("user", "session", "query")))
+    order = np.argsort(row_keys(visit, time, int64s(rows["position"]), url))
+    url, time, visit = url[order], time[order], visit[order]
+    follows = (visit[1:] == visit[:-1]) & (time[1:] - time[:-1] <= SEQUENCE_GAP_SECONDS * 1_000_000)
     follows &= url[1:] != url[:-1]
     return count_edges(url[:-1][follows], url[1:][follows], np.ones(int(follows.sum()), dtype=np.int64))
 
 
 def count_edges(source: np.ndarray, target: np.ndarray, clicks: np.ndarray) -> pa.Table:
     """Edges with their counts added where they stand more than once, a table of `CLICK_EDGE_SCHEMA`, sorted."""
-    order = np.lexsort((target, source))
-    source, target, clicks = source[order], target[order], clicks[order]
-    new = np.ones(len(source), dtype=np.bool_)
-    new[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
-    starts = np.flatnonzero(new)
-    sums = np.add.reduceat(clicks, starts) if len(starts) else clicks
-    return pa.table([source[starts], target[starts], sums], schema=CLICK_EDGE_SCHEMA)
+    keys = row_keys(source, target)
+    order = np.argsort(keys)
+    starts = group_starts(keys[order])
+    sums = np.add.reduceat(clicks[order], starts) if len(starts) else clicks
+    first = order[starts]
+    return pa.table([source[first], target[first], sums], schema=CLICK_EDGE_SCHEMA)

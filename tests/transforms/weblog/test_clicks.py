@@ -22,7 +22,9 @@ WORDS = ["a", "b", "c", "ä"]
 
 def split_words(texts: pa.Array) -> pa.ListArray:
     """The letters of a text that are words, repeated as they stand."""
-    return pa.array([[letter for letter in text if letter in WORDS] for text in texts.to_pylist()], pa.list_(pa.string()))
+    return pa.array(
+        [[letter for letter in text if letter in WORDS] for text in texts.to_pylist()], pa.list_(pa.string())
+    )
 
 
 @st.composite
