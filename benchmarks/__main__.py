@@ -24,7 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs benchmarks; gives 0, 1 where one of them failed, or 2 where there is none of that name."""
     known = benchmark_names()
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measures semrank against its peers.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"benchmarks to run: {', '.join(known)} (default: all)")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"benchmarks to run: {', '.join(known)} (default: all)"
+    )
     parser.add_argument("--output", type=Path, metavar="DIR", help="write DIR/results.json and DIR/results.png")
     parser.add_argument("--quick", action="store_true", help="small sizes: whether it runs, not how fast")
     parsed = parser.parse_args(arguments)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import importlib
 import importlib.util
+import itertools
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -22,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from apache_beam.pvalue import PCollection
 
 from benchmarks.generate import ClickLog, write_clicks
 from benchmarks.harness import Result, compare, interleaved, without_peer
@@ -54,8 +56,8 @@ KEYS = {WORDS: ("word",), URL_WORDS: ("url", "word"), EDGES: ("source", "target"
 """The three results and their keys; each has a column `clicks` besides."""
 
 QUERIES = {
-    URL_WORDS: "SELECT url, word, count(*) AS clicks FROM (SELECT url, unnest(list_distinct(keywords)) AS word FROM log) "
-    "GROUP BY url, word",
+    URL_WORDS: "SELECT url, word, count(*) AS clicks "
+    "FROM (SELECT url, unnest(list_distinct(keywords)) AS word FROM log) GROUP BY url, word",
     WORDS: f"SELECT word, sum(clicks)::BIGINT AS clicks FROM {URL_WORDS} GROUP BY word",
     EDGES: "SELECT source, target, count(*) AS clicks FROM (SELECT lag(url) OVER sequence AS source, url AS target, "
     "clicked_at - lag(clicked_at) OVER sequence AS pause FROM log "
@@ -128,7 +130,7 @@ def _discard(_: Mapping[str, Any]) -> None:
     """A pipeline builder gives nothing."""
 
 
-def row_counts(pipeline: beam.Pipeline, log: Path) -> dict[str, beam.PCollection[tuple[Any, int]]]:
+def row_counts(pipeline: beam.Pipeline, log: Path) -> dict[str, PCollection[tuple[Any, int]]]:
     """The three results as collections of (key, clicks), one element a row, a word, a click of a sequence."""
     columns = ["user_id", "session_id", "query", "keywords", "clicked_at", "position", "url"]
     rows = pipeline | beam.io.ReadFromParquet(f"{log / CLICKS.name}/*.parquet", columns=columns)
@@ -160,9 +162,9 @@ def _by_sequence(row: dict[str, Any]) -> tuple[tuple[str, str, str], _Click]:
     return (row["user_id"], row["session_id"], row["query"]), (row["clicked_at"], row["position"], row["url"])
 
 
-def _edges(_: tuple[str, str, str], clicks: Iterable[_Click]) -> Iterator[tuple[tuple[str, str], int]]:
+def _edges(_sequence: tuple[str, str, str], clicks: Iterable[_Click]) -> Iterator[tuple[tuple[str, str], int]]:
     ordered = sorted(clicks)
-    for (before, _, source), (after, _, target) in zip(ordered, ordered[1:], strict=False):
+    for (before, _, source), (after, _, target) in itertools.pairwise(ordered):
         if source != target and (after - before).total_seconds() <= SEQUENCE_GAP_SECONDS:
             yield (source, target), 1
 

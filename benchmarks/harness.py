@@ -63,9 +63,7 @@ class Result(TypedDict):
 def compare(name: str, peer: str, ours_s: float, peer_s: float, aim: float, note: str) -> Result:
     """The result of a comparison in which both sides ran."""
     ratio = ours_s / peer_s
-    return Result(
-        name=name, peer=peer, ours_s=ours_s, peer_s=peer_s, ratio=ratio, aim=aim, met=ratio <= aim, note=note
-    )
+    return Result(name=name, peer=peer, ours_s=ours_s, peer_s=peer_s, ratio=ratio, aim=aim, met=ratio <= aim, note=note)
 
 
 def without_peer(name: str, peer: str, aim: float | None, note: str, ours_s: float | None = None) -> Result:
@@ -131,9 +129,10 @@ def _measured_apart(side: Callable[[], object]) -> Measurement:
     except EOFError:
         answer = None
     process.join()
-    if not isinstance(answer, Measurement):
-        raise RuntimeError(answer or f"the process of a run ended with status {process.exitcode} and no result")
-    return answer
+    if isinstance(answer, Measurement):
+        return answer
+    # What came instead is the message of an error in the process.
+    raise RuntimeError(answer or f"the process of a run ended with status {process.exitcode} and no result")
 
 
 def _measure(side: Callable[[], object], sender: Connection) -> None:
@@ -225,7 +224,10 @@ def _number(value: float | None) -> str:
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = [cell.ljust(width) if place < 2 else cell.rjust(width) for place, (cell, width) in enumerate(zip(row, widths, strict=True))]
+    cells = [
+        cell.ljust(width) if place < 2 else cell.rjust(width)
+        for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
     return "  ".join(cells)
 
 
@@ -237,7 +239,7 @@ def write_results(folder: Path, results: Sequence[Result]) -> None:
 
 
 def draw_results(path: Path, results: Sequence[Result]) -> bool:
-    """Draws each ratio as a share of its aim, where Matplotlib is installed and there is a ratio; says whether it did."""
+    """Draws each ratio as a share of its aim, where Matplotlib is installed; says whether there was one to draw."""
     shares = [(result, result["ratio"] / result["aim"]) for result in results if result["ratio"] and result["aim"]]
     if not shares or importlib.util.find_spec("matplotlib") is None:
         return False

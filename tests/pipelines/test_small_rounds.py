@@ -46,7 +46,7 @@ def run_and_compare(
     """Runs a round in a folder of its own and holds all that it wrote to the definitions."""
     options = Options(**PROFILES[profile], **given_options)
     expected = rank_oracle(snapshot.pages, snapshot.links, snapshot.clicks, snapshot.seeds, options)
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(rank, "partition_count", lambda _: partitions):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(rank, "partition_count", return_value=partitions):
         place = Path(folder)
         files = 2 if partitions > 1 else 1
         write_snapshot(place / "snapshot", snapshot.pages, snapshot.links, snapshot.clicks, files=files)
@@ -99,7 +99,7 @@ def _compare(folder: Path, expected: Oracle, options: Options) -> None:
 
 @pytest.mark.parametrize("profile", PROFILES)
 @settings(
-    max_examples=12,
+    max_examples=4,
     deadline=None,
     derandomize=True,
     # A run takes more than a second: shrinking would take minutes, and the examples are small as they are.
@@ -131,7 +131,10 @@ def circle() -> SmallSnapshot:
         {"url": part, "keywords": ["lattice", "ontology", "network", "internet"]},
         {"url": other, "keywords": ["ontology"]},
     ]
-    links = [{"source_url": whole, "target_url": part}, {"source_url": whole, "target_url": other, "nofollow": True}]
+    links: list[dict[str, Any]] = [
+        {"source_url": whole, "target_url": part},
+        {"source_url": whole, "target_url": other, "nofollow": True},
+    ]
     steps = [("internet", "lattice"), ("lattice", "network"), ("network", "internet"), ("network", "ontology")]
     clicks = []
     for number, words in enumerate(steps):

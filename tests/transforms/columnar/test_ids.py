@@ -91,5 +91,5 @@ def test_collisions_are_found_across_tables() -> None:
     tables = [digest_table(np.array(rows, dtype=np.int64)) for rows in ([[1, 5], [2, 6]], [[1, 5]], [[2, 7]])]
     assert check_collisions(tables[:2]) == 2
     assert check_collisions([]) == 0
-    with pytest.raises(IdCollisionError, match="1 of 2 64-bit ids stand for more than one string.*first is 2"):
+    with pytest.raises(IdCollisionError, match=r"1 of 2 64-bit ids stand for more than one string.*first is 2"):
         check_collisions(tables)

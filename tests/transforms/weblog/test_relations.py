@@ -105,9 +105,9 @@ def test_part_of_support_is_the_number_of_links(
     for u, v in links:
         for url, scope, a in clicked:
             for other_url, other_scope, b in clicked:
-                if url == u and other_url == v and u != v and scope == other_scope and a != b:
-                    if in_base[a] and in_current[b]:
-                        witnesses[a, b].add((u, v))
+                joined = url == u and other_url == v and u != v and scope == other_scope
+                if joined and a != b and in_base[a] and in_current[b]:
+                    witnesses[a, b].add((u, v))
     leading = leading_words(scope_table(rows), WORD_COUNT)
     columns = list(zip(*links, strict=True)) or [(), ()]
     table = pa.table([pa.array(column, pa.int64()) for column in columns], names=["source_id", "target_id"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -31,7 +32,7 @@ def table_of(rows: list[Row]) -> pa.Table:
 def walked(rows: list[Row]) -> Counter[tuple[int, int]]:
     edges: Counter[tuple[int, int]] = Counter()
     rows = sorted(rows)
-    for one, other in zip(rows, rows[1:], strict=False):
+    for one, other in pairwise(rows):
         if one[:3] == other[:3] and other[3] - one[3] <= MINUTES_30 and one[5] != other[5]:
             edges[one[5], other[5]] += 1
     return edges
