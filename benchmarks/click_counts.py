@@ -12,7 +12,7 @@ import importlib
 import importlib.util
 import itertools
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -123,11 +123,11 @@ def count_with_duckdb(log: Path, output: Path) -> Callable[[], None]:
 
 def count_by_row(log: Path) -> None:
     """Beam row by row: the same counts, which nobody keeps."""
-    run_pipeline(beam_options([]), lambda pipeline: _discard(row_counts(pipeline, log)))
+    run_pipeline(beam_options([]), partial(_build_by_row, log=log))
 
 
-def _discard(_: Mapping[str, Any]) -> None:
-    """A pipeline builder gives nothing."""
+def _build_by_row(pipeline: beam.Pipeline, *, log: Path) -> None:
+    row_counts(pipeline, log)
 
 
 def row_counts(pipeline: beam.Pipeline, log: Path) -> dict[str, PCollection[tuple[Any, int]]]:

@@ -27,8 +27,8 @@ QUICK_ARTICLES = 40
 WORDS_PER_ARTICLE = 3_300
 """As in an encyclopedia's article."""
 
-EXPONENT = 1.0
-"""Of the power law by which words are drawn."""
+EXPONENT = 1.2
+"""Of the power law by which words are drawn; makes about as many distinct words as 500 articles of an encyclopedia."""
 
 REPEATS = 3
 AIM = 1.0

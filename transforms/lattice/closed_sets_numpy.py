@@ -171,7 +171,8 @@ class _Search:
         row_length = len(databases.entries) / max(1, len(databases.rows))
         work = candidates * (candidates // 2 + int(row_length) + 1) * databases.columns.shape[1]
         for portion in chunks(work, CHUNK_WORDS):
-            chunk = nodes if portion == slice(0, len(candidates)) else _slice_nodes(nodes, portion)
+            whole = portion == slice(0, len(candidates))
+            chunk = nodes if whole else _select_nodes(nodes, np.arange(portion.start, portion.stop))
             self.stack.append((databases, chunk))
 
     def _put_aside(self, databases: _Databases, nodes: _Nodes, generators: Int64s) -> Bools:
@@ -484,7 +485,3 @@ def _select_nodes(nodes: _Nodes, chosen: Int64s) -> _Nodes:
         nodes.columns[candidates],
         *_select_lists(nodes.intent_indptr, nodes.intents, chosen),
     )
-
-
-def _slice_nodes(nodes: _Nodes, portion: slice) -> _Nodes:
-    return _select_nodes(nodes, np.arange(portion.start, portion.stop))

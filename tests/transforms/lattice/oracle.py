@@ -81,7 +81,14 @@ def contexts(draw: st.DrawFn, largest: int = 9) -> FormalContext:
 
 
 def topical_context(
-    seed: int, objects: int, topics: int, per_topic: int, common: int, length: int, copies: float = 0.0
+    seed: int,
+    objects: int,
+    topics: int,
+    per_topic: int,
+    common: int,
+    length: int,
+    copies: float = 0.0,
+    frequent: int = 0,
 ) -> FormalContext:
     """A larger context in which attributes imply one another, as words of pages do.
 
@@ -93,6 +100,7 @@ def topical_context(
         common: number of attributes that any object may have, the first ones more often.
         length: attributes of an object, about.
         copies: share of objects that have another object's attributes.
+        frequent: number of attributes that each object has with probability 0.3.
     """
     random = np.random.default_rng(seed)
     rows: list[set[int]] = []
@@ -103,5 +111,6 @@ def topical_context(
         topic = random.integers(topics)
         own = random.choice(per_topic, min(per_topic, int(random.integers(0, length + 1))), replace=False)
         popular = (common * random.random(random.integers(0, length + 1)) ** 3).astype(int)
-        rows.append({*(common + topic * per_topic + own).tolist(), *popular.tolist()})
-    return FormalContext.from_rows(rows, common + topics * per_topic)
+        everywhere = common + topics * per_topic + np.flatnonzero(random.random(frequent) < 0.3)
+        rows.append({*(common + topic * per_topic + own).tolist(), *popular.tolist(), *everywhere.tolist()})
+    return FormalContext.from_rows(rows, common + topics * per_topic + frequent)

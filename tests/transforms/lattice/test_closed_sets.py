@@ -19,6 +19,7 @@ from tests.transforms.lattice.oracle import (
     topical_context,
 )
 from transforms.lattice import closed_sets as closed_sets_module
+from transforms.lattice import closed_sets_numpy
 from transforms.lattice.attributes import AttributeOrder
 from transforms.lattice.bundles import Bundle
 from transforms.lattice.closed_sets import Kernel, choose_kernel, closed_sets
@@ -95,6 +96,15 @@ LARGER: dict[str, dict[str, Any]] = {
     "equal rows": {"objects": 900, "topics": 5, "per_topic": 9, "common": 8, "length": 5, "copies": 0.5},
     "rare attributes": {"objects": 1500, "topics": 60, "per_topic": 8, "common": 6, "length": 4},
     "many rows, few attributes": {"objects": 1000, "topics": 1, "per_topic": 5, "common": 9, "length": 8},
+    "frequent and rare attributes": {
+        "objects": 700,
+        "topics": 20,
+        "per_topic": 4,
+        "common": 4,
+        "length": 2,
+        "copies": 0.1,
+        "frequent": 14,
+    },
 }
 
 
@@ -174,6 +184,20 @@ def test_a_workspace_that_grows(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     expected = set(listed(closed_sets(context, min_support=2, kernel="numpy")))
     monkeypatch.setattr(compiled, "FIRST_LENGTH", 1)
     check(listed(closed_sets(context, min_support=2, kernel="numba")), expected)
+
+
+@pytest.mark.parametrize("name", ["columns of several words", "frequent and rare attributes"])
+def test_small_chunks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = topical_context(seed=7, **{**LARGER[name], "objects": 300})
+    expected = concepts_by_intersection(context, 2)
+    monkeypatch.setattr(closed_sets_numpy, "CHUNK_WORDS", 200)
+    monkeypatch.setattr(closed_sets_numpy, "LOAD_ENTRIES", 1000)
+    check(listed(closed_sets(context, min_support=2, kernel="numpy")), expected)
+
+
+def test_the_kernel_is_chosen_by_itself() -> None:
+    context = FormalContext.from_rows(CURRENT, 6)
+    check(listed(closed_sets(context)), concepts_by_definition(CURRENT, 6, 1))
 
 
 def test_objects_without_frequent_attributes_are_in_no_concept(kernel: Kernel) -> None:

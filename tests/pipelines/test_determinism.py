@@ -1,0 +1,70 @@
+"""The same frontier with one and two processes and with shuffled input: on the sample, and on Wikispeedia."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines import rank
+from pipelines.cli import main
+
+TWO_PROCESSES = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
+
+
+def shuffled(snapshot: Path, folder: Path) -> Path:
+    """A snapshot with the rows of each table in another order, in other files."""
+    random = np.random.default_rng(5)
+    for table in ("pages", "links", "clicks"):
+        rows = pq.read_table(snapshot / table)
+        order = random.permutation(rows.num_rows)
+        (folder / table).mkdir(parents=True)
+        for number, part in enumerate(np.array_split(order, 3)):
+            pq.write_table(rows.take(pa.array(part)), folder / table / f"part-{number:05d}.parquet")
+    (folder / "manifest.json").write_bytes((snapshot / "manifest.json").read_bytes())
+    return folder
+
+
+def frontier(snapshot: Path, seeds: Path, output: Path, *options: str) -> list[bytes]:
+    arguments = ["--snapshot", str(snapshot), "--seeds", str(seeds), "--output", str(output), "--quiet"]
+    assert main(["rank", *arguments, *options]) == 0
+    return [path.read_bytes() for path in sorted((output / "frontier").glob("*.parquet"))]
+
+
+def check_all_equal(snapshot: Path, seeds: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = frontier(snapshot, seeds, folder / "one")
+    assert frontier(snapshot, seeds, folder / "two", *TWO_PROCESSES) == one
+    monkeypatch.setattr(rank, "partition_count", lambda _: 3)
+    assert frontier(shuffled(snapshot, folder / "shuffled"), seeds, folder / "three") == one
+
+
+def check_bounds(folder: Path) -> None:
+    """Records are a few MiB, groups fit a worker several times; a runner's sort buffer takes both."""
+    stages = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["stages"]
+    for name, stage in stages.items():
+        assert stage["largest_record_bytes"] <= 4 << 20, name
+        assert stage["largest_group_bytes"] <= 32 << 20, name
+    assert sum(stage["largest_group_bytes"] > 0 for stage in stages.values()) > 5
+
+
+def test_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    web, snapshot = tmp_path / "web", tmp_path / "snapshot"
+    assert main(["sample", "--output", str(web), "--quiet"]) == 0
+    sources = ["--warc", f"{web}/warc/*", "--clicks", f"{web}/clicks/*"]
+    assert main(["ingest", *sources, "--output", str(snapshot), "--quiet"]) == 0
+    check_all_equal(snapshot, web / "seeds.txt", tmp_path, monkeypatch)
+    check_bounds(snapshot)
+    check_bounds(tmp_path / "one")
+
+
+def test_wikispeedia(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = tmp_path / "snapshot"
+    source = str(shared_data / "wikispeedia")
+    assert main(["dataset", "wikispeedia", "--source", source, "--output", str(snapshot), "--quiet"]) == 0
+    seeds = snapshot / "seeds" / "subject.Science.Biology.Birds.txt"
+    check_all_equal(snapshot, seeds, tmp_path, monkeypatch)
+    check_bounds(tmp_path / "one")
