@@ -99,9 +99,9 @@ LARGER: dict[str, dict[str, Any]] = {
     "frequent and rare attributes": {
         "objects": 700,
         "topics": 20,
-        "per_topic": 4,
-        "common": 4,
-        "length": 2,
+        "per_topic": 14,
+        "common": 2,
+        "length": 13,
         "copies": 0.1,
         "frequent": 14,
     },
