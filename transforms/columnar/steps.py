@@ -19,7 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.metrics.metric import Metrics
 from apache_beam.pvalue import AsList, PBegin, PCollection
+from apache_beam.transforms.window import GlobalWindows
 from apache_beam.typehints.decorators import IOTypeHints
+from apache_beam.utils.windowed_value import WindowedValue
 
 from transforms.columnar import coder, files
 from transforms.columnar.arrays import MAIN, bounded_slices, int64s, split_by_partition, split_by_value
@@ -36,6 +38,9 @@ Collection = PCollection[Any]
 
 WRITTEN_SCHEMA = pa.schema([pa.field("path", pa.string()), pa.field("rows", pa.int64()), pa.field("bytes", pa.int64())])
 """What the writing steps give back: one row a file."""
+
+CUT_BYTES = 64 << 20
+"""Bytes of rows that wait to be cut by partition together."""
 
 log = logging.getLogger(NAMESPACE)
 
@@ -121,19 +126,40 @@ class _MapDoFn(_StageDoFn):
 
 
 class _KeyDoFn(beam.DoFn):
-    """Cuts a table by partition and bounds the size of what goes into the shuffle."""
+    """Cuts tables by partition and bounds the size of what goes into the shuffle.
+
+    Tables are cut together where they come in one bundle: each one alone, over hundreds of partitions, would fall into
+    pieces of a few rows, whose fixed cost is larger than that of the rows.
+    """
 
     def __init__(self, stage: str, column: str, partitions: int | None, name: str) -> None:
         self._column, self._partitions, self._name = column, partitions, name
         self._record_bytes = Metrics.distribution(NAMESPACE, f"{stage}/{RECORD_BYTES}")
 
+    def start_bundle(self) -> None:
+        self._waiting: list[pa.Table] = []
+        self._waiting_bytes = 0
+
     def process(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        named = table.replace_schema_metadata({"input": self._name})
+        self._waiting.append(table)
+        self._waiting_bytes += table.nbytes
+        if self._waiting_bytes >= CUT_BYTES:
+            yield from self._cut()
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        for piece in self._cut():
+            yield GlobalWindows.windowed_value(piece)
+
+    def _cut(self) -> Iterator[tuple[int, pa.Table]]:
+        if not self._waiting:
+            return
+        table = pa.concat_tables(self._waiting).combine_chunks().replace_schema_metadata({"input": self._name})
+        self._waiting, self._waiting_bytes = [], 0
         keys = int64s(table[self._column])
         parts = (
-            split_by_value(named, keys)
+            split_by_value(table, keys)
             if self._partitions is None
-            else split_by_partition(named, keys, self._partitions)
+            else split_by_partition(table, keys, self._partitions)
         )
         for partition, rows in parts:
             for piece in bounded_slices(rows):
