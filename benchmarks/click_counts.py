@@ -109,6 +109,7 @@ def _merged(_: int, parts: pa.Table) -> pa.Table:
 def count_with_duckdb(log: Path, output: Path) -> Callable[[], None]:
     """DuckDB's results as tables in memory; gives a function that writes them to output/NAME.parquet."""
     connection = importlib.import_module("duckdb").connect(config={"threads": 1})
+    connection.execute("SET enable_progress_bar = false")
     connection.execute(f"CREATE VIEW log AS FROM read_parquet('{log / CLICKS.name}/*.parquet')")
     for name, query in QUERIES.items():
         connection.execute(f"CREATE TABLE {name} AS {query}")
@@ -206,18 +207,20 @@ def run(*, quick: bool = False) -> list[Result]:
             (base / name).mkdir()
             write_log(base / name, count)
         found, other = base / "found", base / "other"
-        sides: list[Callable[[], object]] = [partial(count_clicks, base / "log", found)]
+        sides: list[Callable[[], object]] = [
+            partial(count_clicks, base / "log", found),
+            partial(count_by_row, base / "small"),
+        ]
         has_duckdb = importlib.util.find_spec("duckdb") is not None
         if has_duckdb:
             sides.append(partial(count_with_duckdb, base / "log", other))
-        ours, *peer = interleaved(sides, 1 if quick else REPEATS)
-        (by_row,) = interleaved([partial(count_by_row, base / "small")], 1)
+        ours, by_row, *duckdb = interleaved(sides, 1 if quick else REPEATS)
         label = f"{rows:,} clicks; ours {ours}"
         if has_duckdb:
             counted = check_equal(found, other)
             sizes = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counted.items())
-            note = f"{label}; DuckDB {peer[0]}, one thread; equal: {sizes}"
-            results = [compare("click_counts", "DuckDB", ours.wall_s, peer[0].wall_s, DUCKDB_AIM, note)]
+            note = f"{label}; DuckDB {duckdb[0]}, one thread; equal: {sizes}"
+            results = [compare("click_counts", "DuckDB", ours.wall_s, duckdb[0].wall_s, DUCKDB_AIM, note)]
         else:
             note = f"{label}; duckdb is not installed"
             results = [without_peer("click_counts", "DuckDB", DUCKDB_AIM, note, ours.wall_s)]
