@@ -39,6 +39,7 @@ TOPICS = 60
 TOPIC_WORDS = 150
 COMMON_WORDS = 6_000
 KEYWORDS = 12
+CLICKS = 50_000
 BATCH = 1 << 14
 SAMPLE = 30
 """Current concepts that the peer scores: some 60,000 assignments."""
@@ -84,12 +85,15 @@ def make_round(base_concepts: int, current_concepts: int, queue: int, objects: i
     return Round(base, queue, batches, _edges(random, topics, queue_topics), _hierarchy(random, word_count))
 
 
+def _words(random: np.random.Generator, topics: Int64s) -> Int64s:
+    """A word for each topic given: half of them the topic's, half anybody's."""
+    topical = topics * TOPIC_WORDS + TOPIC_WORDS * random.random(topics.shape) ** 3
+    common = TOPICS * TOPIC_WORDS + COMMON_WORDS * random.random(topics.shape) ** 5
+    return np.where(random.random(topics.shape) < 0.5, topical, common).astype(np.int64)
+
+
 def _context(random: np.random.Generator, topics: Int64s, word_count: int) -> FormalContext:
-    shape = (len(topics), KEYWORDS)
-    topical = topics[:, None] * TOPIC_WORDS + TOPIC_WORDS * random.random(shape) ** 3
-    common = TOPICS * TOPIC_WORDS + COMMON_WORDS * random.random(shape) ** 5
-    words = np.where(random.random(shape) < 0.5, topical, common).astype(np.int64)
-    return FormalContext.from_rows(words.tolist(), word_count)
+    return FormalContext.from_rows(_words(random, np.repeat(topics[:, None], KEYWORDS, axis=1)).tolist(), word_count)
 
 
 def _batches(context: FormalContext, count: int, size: int) -> Iterator[Concepts]:
@@ -118,13 +122,12 @@ def _edges(random: np.random.Generator, topics: Int64s, queue_topics: Int64s) ->
 
 
 def _hierarchy(random: np.random.Generator, word_count: int) -> WeightedHierarchy:
-    """Words clicked by a power law; a clicked word has a few relatives and parts, mostly of its topic."""
-    clicks = np.where(random.random(word_count) < 0.8, random.pareto(0.8, word_count) * 5, 0).astype(np.int64)
+    """Queries use words as pages do; words of queries of one topic are related now and then."""
+    clicks = np.bincount(_words(random, random.integers(0, TOPICS, CLICKS)), minlength=word_count).astype(np.int64)
     pairs = []
-    for count in (2 * word_count, 2 * word_count):
-        first = random.integers(0, word_count, count)
-        near = first // TOPIC_WORDS * TOPIC_WORDS + random.integers(0, TOPIC_WORDS, count)
-        second = np.where(random.random(count) < 0.7, near, random.integers(0, word_count, count))
+    for _ in range(2):
+        topics = random.integers(0, TOPICS, word_count)
+        first, second = _words(random, topics), _words(random, topics)
         kept = (clicks[first] > 0) & (clicks[second] > 0) & (first != second)
         pairs.append((first[kept], second[kept]))
     everywhere = np.ones(word_count, dtype=np.bool_)

@@ -53,7 +53,7 @@ DONE, OUTPUT_FULL, WORKSPACE_FULL = 0, 1, 2
 # Fields of `_State.registers`.
 ROOT, STOP, DEPTH, CONCEPTS, EXTENT_END, INTENT_END, EXTENT_NEED, INTENT_NEED = range(8)
 
-# Fields of a row of `_State.needs`: entries that each growing array of the workspace must hold.
+# Fields of `_State.needs`: entries that each growing array of the workspace must hold.
 NEED_ROWS, NEED_ENTRIES, NEED_ITEMS, NEED_WORDS, NEED_CANDIDATES = range(5)
 
 # Fields of a conditional database: where its parts begin in the workspace's arrays, and their sizes.
@@ -149,8 +149,8 @@ class _State(NamedTuple):
         extent_rows: int32.
         intent_indptr: int64[batch size + 1].
         intent_ranks: int32.
-        registers: int64[8].
-        needs: int64[5].
+        registers: where the search stands and how far the output is filled, int64[8].
+        needs: lengths that the workspace's growing arrays must have, int64[5].
     """
 
     extent_indptr: Int64s
@@ -606,24 +606,9 @@ def _open_roots(space: _Space, work: _Workspace, state: _State, min_support: int
             intent[1 + position] = touched[touched.shape[0] - 1 - position]
         if kept > 0 and touched[kept - 1] > root:
             candidates = _load(
-                indptr,
-                ranks,
-                rows,
-                weights,
-                identity,
-                0,
-                size,
-                read,
-                kept,
-                root,
-                below,
-                1 + full,
-                0,
-                0,
-                0,
-                work,
-                state.needs,
-            )
+                indptr, ranks, rows, weights, identity, 0, size, read, kept, root, below,
+                1 + full, 0, 0, 0, work, state.needs,
+            )  # fmt: skip
             if candidates < 0:
                 return WORKSPACE_FULL
         else:

@@ -16,8 +16,11 @@ sums are exact, and the result is rounded to 12 decimals.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import permutations
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -32,6 +35,7 @@ from transforms.similarity.hierarchy import (
     ICS_UNITS,
     Bools,
     Float64s,
+    IcsRows,
     Int64s,
     TopProbability,
     WeightedHierarchy,
@@ -40,23 +44,27 @@ from transforms.similarity.hierarchy import (
 )
 
 Float32s: TypeAlias = npt.NDArray[np.float32]
+Steps: TypeAlias = npt.NDArray[np.uint16]
 _Value = TypeVar("_Value", np.float64, np.int64)
 
 SIMILARITY_DECIMALS = 12
 """Similarities that differ by less are equal; float rounding stays far below, the promised exactness of 1e-9 above."""
 
-BOUND_UNITS = 2.0**12
-"""Steps in 1 of the values that are summed to bounds, rounded up: float32 sums of up to 2^12 of them are exact."""
+BOUND_UNITS = 1 << 12
+"""Steps in 1 of the values that are summed to bounds, rounded up; uint16 takes sums of up to 15, uint32 larger ones."""
 
 BOUND_SLACK = 2.0**-12
-"""Relative widening of a bound: far above the rounding error of a float32 quotient, so that what does not attain a
+"""Relative widening of a bound: far above the rounding error of a float32 product, so that what does not attain a
 bound of 0 or 1 stays below it by more than similarities are rounded."""
 
-BLOCK_CELLS = 1 << 22
-"""Pairs of concepts bounded, or word similarities gathered, at a time: 2^22 are 16 MB of float32, 32 MB of float64."""
+BLOCK_CELLS = 1 << 21
+"""Pairs of concepts bounded, or word similarities gathered, at a time: 2^21 float64 are 16 MB."""
 
-CHUNK_BYTES = 256 << 20
-"""Bytes of word similarities and of their column maxima kept at a time."""
+CACHE_BYTES = 256 << 20
+"""Bytes of words' similarities and of their column maxima that a base lattice keeps."""
+
+FIRST_TRIES = 4
+"""Pairs of a row that are tried together once all that are left are listed; a round costs as much as some pairs."""
 
 UNLINKED_ROUNDS = 4
 """Unlinked candidates tried one a row before all that are left are listed: most rows need one or two."""
@@ -127,10 +135,12 @@ class BaseLattice:
         columns: position of each column in `concepts`, int64[b].
         sizes: |Y1| of each column, ascending, int64[b].
         supports: |X1| of each column, int64[b].
-        words: the distinct words of the intents, ascending, int64[v].
+        words: the distinct words of the intents, in the order of their first columns, int64[v].
+        word_counts: distinct words of the columns before each, int64[b + 1].
         padded: places in `words` of each column's words, filled up with v at the end, int64[b, max |Y1|].
-        intents: CSR float32[b, v], 1 where a column has a word.
+        intents: CSR uint16[b, v], 1 where a column has a word.
         extents: CSR int64[queue, b], 1 where a queue URL belongs to a column.
+        similarities: kept from search to search, since batches share most of their words.
     """
 
     concepts: Concepts
@@ -139,9 +149,11 @@ class BaseLattice:
     sizes: Int64s
     supports: Int64s
     words: Int64s
+    word_counts: Int64s
     padded: Int64s
     intents: sparse.csr_array
     extents: sparse.csr_array
+    similarities: _WordSimilarities = field(default_factory=lambda: _WordSimilarities(), repr=False)
 
     @classmethod
     def of(cls, concepts: Concepts, ids: Int64s, queue_size: int) -> BaseLattice:
@@ -155,7 +167,11 @@ class BaseLattice:
         columns = np.argsort(np.diff(concepts.intent_indptr), kind="stable").astype(np.int64)
         ordered = concepts.select(columns)
         sizes = np.diff(ordered.intent_indptr)
-        words, places = np.unique(ordered.intent_indices.astype(np.int64), return_inverse=True)
+        words, first, places = np.unique(
+            ordered.intent_indices.astype(np.int64), return_index=True, return_inverse=True
+        )
+        by_column = np.argsort(first)
+        places = np.argsort(by_column)[places]
         padded = np.full((len(columns), int(sizes.max(initial=0))), len(words), dtype=np.int64)
         padded[np.arange(padded.shape[1]) < sizes[:, None]] = places
         members = _ones(ordered.extent_indptr, ordered.extent_indices, queue_size, np.int64)
@@ -165,9 +181,10 @@ class BaseLattice:
             columns=columns,
             sizes=sizes,
             supports=ordered.support,
-            words=words,
+            words=words[by_column],
+            word_counts=np.searchsorted(first[by_column], ordered.intent_indptr).astype(np.int64),
             padded=padded,
-            intents=_ones(ordered.intent_indptr, places, len(words), np.float32),
+            intents=_ones(ordered.intent_indptr, places, len(words), np.uint16),
             extents=sparse.csr_array(members.T),
         )
 
@@ -176,7 +193,7 @@ class BaseLattice:
 
 
 def _ones(
-    indptr: Int64s, indices: npt.NDArray[np.integer], width: int, dtype: type[np.float32 | np.int64]
+    indptr: Int64s, indices: npt.NDArray[np.integer], width: int, dtype: type[np.uint16 | np.int64]
 ) -> sparse.csr_array:
     ones = np.ones(len(indices), dtype=dtype)
     return sparse.csr_array((ones, indices.astype(np.int32), indptr), shape=(len(indptr) - 1, width))
@@ -243,8 +260,10 @@ def best_base_concepts(
     race = _Race.start(len(current), len(base), floor)
     if len(base):
         counts = sparse.csr_array((edges.data.astype(np.int64), edges.indices, edges.indptr), shape=edges.shape)
-        for rows in _chunks(current, base, len(hierarchy)):
-            _search_chunk(current, counts, base, hierarchy, settings, rows, race)
+        with base.similarities.taken() as similarities:
+            for rows, words in _chunks(current, base, len(hierarchy)):
+                similarities.provide(words, base, hierarchy)
+                _search_chunk(current, counts, base, settings, rows, similarities, race)
     found = race.base >= 0
     return BestPairs(
         base=race.base,
@@ -299,10 +318,9 @@ class _Race:
         self.extension[row], self.intension[row] = extension[order], intension[order]
 
 
-def _chunks(current: Concepts, base: BaseLattice, word_count: int) -> Iterator[Int64s]:
-    """Rows in groups whose words' similarities to the base's words fit the memory budget."""
-    # A word holds float64 and two float32 for each base word, and two float32 for each column while they are made.
-    limit = max(1, CHUNK_BYTES // (16 * (len(base.words) + 1) + 8 * len(base)))
+def _chunks(current: Concepts, base: BaseLattice, word_count: int) -> Iterator[tuple[Int64s, Int64s]]:
+    """Rows in groups whose words' similarities fit the memory budget, with the distinct words of each, ascending."""
+    limit = _word_limit(base)
     waiting = [(0, len(current))] if len(current) else []
     while waiting:
         start, stop = waiting.pop()
@@ -312,57 +330,99 @@ def _chunks(current: Concepts, base: BaseLattice, word_count: int) -> Iterator[I
             middle = (start + stop) // 2
             waiting += [(middle, stop), (start, middle)]
         else:
-            yield np.arange(start, stop, dtype=np.int64)
+            yield np.arange(start, stop, dtype=np.int64), np.flatnonzero(seen)
 
 
-@dataclass(frozen=True, eq=False)
+def _word_limit(base: BaseLattice) -> int:
+    """Number of words whose similarities fit the memory budget."""
+    return max(1, CACHE_BYTES // (10 * (len(base.words) + 1) + 2 * len(base)))
+
+
 class _WordSimilarities:
-    """Similarities of a chunk's u words to the v words of the base lattice.
+    """Similarities of words to the v words of a base lattice; those used last are kept.
 
     Attributes:
-        words: distinct words of the chunk, ascending, int64[u].
-        exact: ics, float64[v + 1, u]; the last row, where `BaseLattice.padded` points, is -1.
-        upper: transposed upper bounds of the ics, float32[u, v].
-        column_maxima: the largest upper bound in each column's intent, float32[u, b].
+        places: row of each word in the arrays below, -1 for a word that has none, int64[words of the hierarchy].
+        exact: ics, float64[rows, v + 1]; the last column, where `BaseLattice.padded` points for filling, is -1.
+        upper: the same in steps of `BOUND_UNITS`, rounded up, uint16[rows, v].
+        column_maxima: the largest of `upper` among the words of each column's intent, uint16[rows, b].
     """
 
-    words: Int64s
-    exact: Float64s
-    upper: Float32s
-    column_maxima: Float32s
+    def __init__(self) -> None:
+        self.places = np.zeros(0, dtype=np.int64)
+        self.exact = np.zeros((0, 0))
+        self.upper = np.zeros((0, 0), dtype=np.uint16)
+        self.column_maxima = np.zeros((0, 0), dtype=np.uint16)
+        self._rows: IcsRows | None = None
+        self._words = np.zeros(0, dtype=np.int64)
+        self._used = np.zeros(0, dtype=np.int64)
+        self._lock = threading.Lock()
 
-    @classmethod
-    def of(cls, words: Int64s, base: BaseLattice, hierarchy: WeightedHierarchy) -> _WordSimilarities:
-        exact = np.full((len(base.words) + 1, len(words)), -1.0)
-        upper = np.empty((len(words), len(base.words)), dtype=np.float32)
-        column_maxima = np.empty((len(words), len(base)), dtype=np.float32)
+    def __reduce__(self) -> tuple[type[_WordSimilarities], tuple[()]]:
+        """What is kept can be made anew, so copies begin with nothing."""
+        return _WordSimilarities, ()
+
+    @contextmanager
+    def taken(self) -> Iterator[_WordSimilarities]:
+        """These similarities, or others that begin with nothing while another thread works with these."""
+        if not self._lock.acquire(blocking=False):
+            yield _WordSimilarities()
+            return
+        try:
+            yield self
+        finally:
+            self._lock.release()
+
+    def provide(self, words: Int64s, base: BaseLattice, hierarchy: WeightedHierarchy) -> None:
+        """Have rows for all of some distinct words, in place of those of words that were not used for longest."""
+        base_words = self._rows
+        if base_words is None or base_words.hierarchy is not hierarchy or len(words) > len(self._words):
+            base_words = self._forget(max(len(words), min(_word_limit(base), len(hierarchy))), base, hierarchy)
+        now = self._used.max(initial=0) + 1
+        have = self.places[words] >= 0
+        missing = words[~have]
+        self._used[self.places[words[have]]] = now
+        rows = np.argsort(self._used, kind="stable")[: len(missing)]
+        dropped = self._words[rows]
+        self.places[dropped[dropped >= 0]] = -1
+        self.places[missing], self._words[rows], self._used[rows] = rows, missing, now
         step = max(1, BLOCK_CELLS // max(1, len(base), len(base.words)))
-        for start in range(0, len(words), step):
-            part = slice(start, start + step)
-            exact[:-1, part] = ics_block(hierarchy, base.words, words[part])
-            above = (np.ceil(exact[:-1, part] * BOUND_UNITS) / BOUND_UNITS).astype(np.float32)
-            upper[part] = above.T
-            maxima = np.zeros((len(base), above.shape[1]), dtype=np.float32)
-            for i in range(base.padded.shape[1]):
-                longer = int(np.searchsorted(base.sizes, i, side="right"))
-                np.maximum(maxima[longer:], above[base.padded[longer:, i]], out=maxima[longer:])
-            column_maxima[part] = maxima.T
-        return cls(words, exact, upper, column_maxima)
+        for start in range(0, len(missing), step):
+            self._write(missing[start : start + step], rows[start : start + step], base, base_words)
+
+    def _forget(self, rows: int, base: BaseLattice, hierarchy: WeightedHierarchy) -> IcsRows:
+        self._rows = IcsRows.of(hierarchy, base.words)
+        self._words, self._used = np.full(rows, -1, dtype=np.int64), np.zeros(rows, dtype=np.int64)
+        self.places = np.full(len(hierarchy), -1, dtype=np.int64)
+        self.exact = np.empty((rows, len(base.words) + 1))
+        self.upper = np.empty((rows, len(base.words)), dtype=np.uint16)
+        self.column_maxima = np.empty((rows, len(base)), dtype=np.uint16)
+        return self._rows
+
+    def _write(self, words: Int64s, rows: Int64s, base: BaseLattice, base_words: IcsRows) -> None:
+        exact = np.full((len(base.words) + 1, len(words)), -1.0)
+        base_words.write(words, exact[:-1])
+        self.exact[rows] = exact.T
+        exact *= BOUND_UNITS
+        upper = np.ceil(exact[:-1], out=exact[:-1]).astype(np.uint16)
+        self.upper[rows] = upper.T
+        maxima = np.zeros((len(base), len(words)), dtype=np.uint16)
+        for i in range(base.padded.shape[1]):
+            longer = int(np.searchsorted(base.sizes, i, side="right"))
+            np.maximum(maxima[longer:], upper[base.padded[longer:, i]], out=maxima[longer:])
+        self.column_maxima[rows] = maxima.T
 
 
 def _search_chunk(
     current: Concepts,
     edges: sparse.csr_array,
     base: BaseLattice,
-    hierarchy: WeightedHierarchy,
     settings: SimilaritySettings,
     rows: Int64s,
+    similarities: _WordSimilarities,
     race: _Race,
 ) -> None:
     sizes = np.diff(current.intent_indptr)[rows]
-    first, last = current.intent_indptr[rows[0]], current.intent_indptr[rows[-1] + 1]
-    words = np.unique(current.intent_indices[first:last].astype(np.int64))
-    similarities = _WordSimilarities.of(words, base, hierarchy)
     step = max(1, BLOCK_CELLS // len(base))
     for size in np.unique(sizes).tolist():
         of_size = rows[sizes == size]
@@ -377,7 +437,7 @@ class _Block:
 
     Attributes:
         rows: rows of the race, int64[r].
-        intents: positions in the similarities' words, int64[r, |Y2|].
+        intents: rows of the words' similarities, int64[r, |Y2|].
         linked_rows: position in `rows` of each pair with an extension above 0, ascending, int64[p].
         linked_columns: its column, int64[p].
         linked_extension: its extension, float64[p].
@@ -411,7 +471,7 @@ class _Block:
         column = counts.indices.astype(np.int64)
         larger = np.maximum(current.support[row], base.supports[column])
         extension = np.minimum(counts.data / (larger * (EDGE_KINDS if settings.extension == "links" else 1)), 1.0)
-        intents = np.searchsorted(similarities.words, current.intent_indices).reshape(len(rows), -1)
+        intents = similarities.places[current.intent_indices].reshape(len(rows), -1)
 
         largest = np.zeros(len(rows))
         np.maximum.at(largest, row, extension)
@@ -462,19 +522,25 @@ class _Block:
         """Upper bounds of the intension of all pairs, float32[r, b]: sums of the smaller intent's largest ics."""
         base, size = self.base, self.intents.shape[1]
         smaller = int(np.searchsorted(base.sizes, size, side="right"))
-        bounds = np.zeros((len(self.rows), len(base)), dtype=np.float32)
+        words = int(base.word_counts[smaller])
+        largest = BOUND_UNITS * min(size, base.padded.shape[1])
+        dtype = np.dtype(np.uint16 if largest <= np.iinfo(np.uint16).max else np.uint32)
+        sums = np.zeros((len(self.rows), len(base)), dtype=dtype)
         if smaller and size:
-            maxima = self.similarities.upper[self.intents[:, 0]]
+            maxima = self.similarities.upper[self.intents[:, 0], :words]
             for i in range(1, size):
-                np.maximum(maxima, self.similarities.upper[self.intents[:, i]], out=maxima)
-            bounds[:, :smaller] = (base.intents[:smaller] @ np.ascontiguousarray(maxima.T)).T
-        if smaller < len(base):
-            for i in range(size):
-                bounds[:, smaller:] += self.similarities.column_maxima[self.intents[:, i], smaller:]
-        norms = self._norms(np.arange(len(base))).astype(np.float32)
-        bounds /= norms * np.float32(1 - BOUND_SLACK)
-        np.minimum(bounds, 1.0, out=bounds)
-        return bounds
+                np.maximum(maxima, self.similarities.upper[self.intents[:, i], :words], out=maxima)
+            sums[:, :smaller] = (base.intents[:smaller, :words] @ maxima.T.astype(dtype, order="C")).T
+        least = int(np.searchsorted(base.sizes, size, side="left"))
+        if size and least < len(base):
+            others = self.similarities.column_maxima[self.intents[:, 0], least:].astype(dtype)
+            for i in range(1, size):
+                others += self.similarities.column_maxima[self.intents[:, i], least:]
+            sums[:, smaller:] = others[:, smaller - least :]
+            np.minimum(sums[:, least:smaller], others[:, : smaller - least], out=sums[:, least:smaller])
+        scale = 1 / (self._norms(np.arange(len(base))) * (BOUND_UNITS * (1 - BOUND_SLACK)))
+        bounds = np.multiply(sums, scale.astype(np.float32), dtype=np.float32)
+        return np.minimum(bounds, 1.0, out=bounds)
 
     def _leads(self, rows: Int64s, columns: Int64s, bounds: Float64s) -> Bools:
         return self.race.leads(self.rows[rows], bounds, self.base.columns[columns])
@@ -529,8 +595,8 @@ class _Block:
         return self.settings.upper_bound(np.zeros(len(intension)), intension.astype(np.float64))
 
     def _try_all(self, rows: Int64s, columns: Int64s, extension: Float64s, bounds: Float64s) -> None:
-        """Examine pairs until none could lead, by descending bounds, twice as many of a row each time."""
-        count = 1
+        """Examine pairs by descending bounds, a few of a row, then twice as many, until none could lead."""
+        count = FIRST_TRIES
         while len(rows):
             order = np.lexsort((self.base.columns[columns], -bounds, rows))
             rows, columns, extension, bounds = rows[order], columns[order], extension[order], bounds[order]
@@ -548,57 +614,66 @@ class _Block:
             The similarities, float64[len(rows)]; -1 for a pair that turned out not to lead.
         """
         self.race.examined += len(rows)
-        size = self.intents.shape[1]
+        base, size = self.base, self.intents.shape[1]
         result = np.full(len(rows), -1.0)
-        smaller = self.base.sizes[columns] <= size
+        smaller = base.sizes[columns] <= size
         for base_first, group in ((True, np.flatnonzero(smaller)), (False, np.flatnonzero(~smaller))):
-            width = int(self.base.sizes[columns[group]].max(initial=0))
+            width = int(base.sizes[columns[group]].max(initial=0))
             step = max(1, BLOCK_CELLS // max(1, width * size))
             for start in range(0, len(group), step):
                 part = group[start : start + step]
-                result[part] = self._examine_part(rows[part], columns[part], extension[part], width, base_first)
+                current_words, base_words = self.intents[rows[part]], base.padded[columns[part], :width]
+                places = (
+                    (current_words[:, None, :], base_words[:, :, None])
+                    if base_first
+                    else (current_words[:, :, None], base_words[:, None, :])
+                )
+                values = self.similarities.exact[places]
+                bound = values.max(axis=2, initial=0.0).sum(axis=1)
+                left = self._could_lead(rows[part], columns[part], extension[part], bound)
+                part, bound, values = part[left], bound[left], values[left]
+                result[part] = self._settle(rows[part], columns[part], extension[part], bound, values)
         return result
 
-    def _examine_part(
-        self, rows: Int64s, columns: Int64s, extension: Float64s, width: int, base_first: bool
+    def _could_lead(self, rows: Int64s, columns: Int64s, extension: Float64s, bound: Float64s) -> Bools:
+        """Whether pairs whose matchings have at most some weight could be the best of their rows."""
+        return self._leads(rows, columns, self.settings.upper_bound(extension, bound / self._norms(columns)))
+
+    def _settle(
+        self, rows: Int64s, columns: Int64s, extension: Float64s, bound: Float64s, values: Float64s
     ) -> Float64s:
-        base_words, current_words = self.base.padded[columns, :width], self.intents[rows]
-        if base_first:
-            values = self.similarities.exact[base_words[:, :, None], current_words[:, None, :]]
-        else:
-            values = self.similarities.exact[base_words[:, None, :], current_words[:, :, None]]
-        norms = self._norms(columns)
-        matched, bound = _greedy_matchings(values, np.minimum(self.base.sizes[columns], self.intents.shape[1]))
+        """Enter pairs into the race.
 
-        def enter(which: Int64s, total: Float64s) -> None:
-            intension = total / norms[which]
-            similarity[which] = self.settings.similarity(extension[which], intension)
-            self.race.enter(
-                self.rows[rows[which]],
-                self.base.columns[columns[which]],
-                similarity[which],
-                extension[which],
-                intension,
-            )
-
-        similarity = np.full(len(rows), -1.0)
+        Args:
+            rows: positions in `rows` of the block, int64[p].
+            columns: int64[p].
+            extension: float64[p].
+            bound: sums of the rows' largest values, float64[p].
+            values: similarities of words, those of the smaller intent in the rows, float64[p, words, words]; filling,
+                where there is any, is negative and the last rows or columns.
+        """
+        counts = np.minimum(self.base.sizes[columns], self.intents.shape[1])
+        matched, bound = _greedy_matchings(values, counts, bound)
+        result = np.full(len(rows), -1.0)
         settled = matched == bound
-        enter(np.flatnonzero(settled), matched[settled])
-        open_pairs = np.flatnonzero(~settled)
-        upper = self.settings.upper_bound(extension[open_pairs], bound[open_pairs] / norms[open_pairs])
-        open_pairs = open_pairs[self._leads(rows[open_pairs], columns[open_pairs], upper)]
-        self.race.assignments += len(open_pairs)
-        totals = np.zeros(len(open_pairs))
-        for i, pair in enumerate(open_pairs.tolist()):
-            # Filling, where there is any, is the last words of the base's side.
-            block = (
-                values[pair, : self.base.sizes[columns[pair]]]
-                if base_first
-                else (values[pair, :, : self.base.sizes[columns[pair]]])
-            )
-            chosen = linear_sum_assignment(block, maximize=True)
-            totals[i] = block[chosen].sum()
-        enter(open_pairs, totals)
+        left = np.flatnonzero(settled)
+        result[left] = self._enter(rows[left], columns[left], extension[left], matched[left])
+        left = np.flatnonzero(~settled)
+        left = left[self._could_lead(rows[left], columns[left], extension[left], bound[left])]
+        self.race.assignments += len(left)
+        # A row that is filling may have any column: it adds 0.
+        chosen = np.zeros((len(left), values.shape[1]), dtype=np.int64)
+        for i, (pair, words) in enumerate(zip(left.tolist(), counts[left].tolist(), strict=True)):
+            chosen[i, :words] = linear_sum_assignment(values[pair, :words], maximize=True)[1]
+        weights = np.maximum(np.take_along_axis(values[left], chosen[:, :, None], axis=2), 0.0).sum(axis=(1, 2))
+        result[left] = self._enter(rows[left], columns[left], extension[left], weights)
+        return result
+
+    def _enter(self, rows: Int64s, columns: Int64s, extension: Float64s, weights: Float64s) -> Float64s:
+        """Enter pairs into the race with the weights of their matchings, and give back their similarities."""
+        intension = weights / self._norms(columns)
+        similarity = self.settings.similarity(extension, intension)
+        self.race.enter(self.rows[rows], self.base.columns[columns], similarity, extension, intension)
         return similarity
 
 
@@ -606,18 +681,36 @@ def _no_pairs() -> tuple[Int64s, Int64s, Float64s]:
     return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
 
 
-def _greedy_matchings(values: Float64s, counts: Int64s) -> tuple[Float64s, Float64s]:
+def _greedy_matchings(values: Float64s, counts: Int64s, row_bound: Float64s) -> tuple[Float64s, Float64s]:
     """Matchings made row by row, and upper bounds of the optimal ones.
 
     Args:
         values: float64[p, rows, columns], >= 0 and negative in filling; the filling is at the end of the rows or of the
             columns, and no block has more rows than columns without it.
         counts: matched pairs of each block, int64[p]: its rows without filling.
+        row_bound: sums of the rows' largest values, float64[p].
 
     Returns:
-        (weight of the greedy matching, upper bound) float64[p] each; where they are equal the matching is optimal.
+        (weight of a matching, upper bound) float64[p] each; where they are equal the matching is optimal.
     """
-    row_bound = np.maximum(values.max(axis=2, initial=0.0), 0.0).sum(axis=1)
+    matched, bound = _greedy(values), row_bound.copy()
+    behind = np.flatnonzero(matched < row_bound)
+    column_maxima = -np.sort(-values[behind].max(axis=1, initial=0.0), axis=1)
+    column_bound = np.where(np.arange(column_maxima.shape[1]) < counts[behind, None], column_maxima, 0.0).sum(axis=1)
+    bound[behind] = np.minimum(row_bound[behind], column_bound)
+    # In an optimal matching nobody can do better without somebody else's loss, so some order of the rows leads to it.
+    for count in (2, 3):
+        open_blocks = np.flatnonzero((matched < bound) & (counts == count))
+        if len(open_blocks):
+            for order in list(permutations(range(count)))[1:]:
+                total = _greedy(values[open_blocks[:, None], order])
+                matched[open_blocks] = np.maximum(matched[open_blocks], total)
+            bound[open_blocks] = matched[open_blocks]
+    return matched, bound
+
+
+def _greedy(values: Float64s) -> Float64s:
+    """Weight of the matchings that give each row in turn the largest value that is left, float64[p]."""
     free = values.copy()
     matched = np.zeros(len(values))
     block = np.arange(len(values))
@@ -625,12 +718,7 @@ def _greedy_matchings(values: Float64s, counts: Int64s) -> tuple[Float64s, Float
         best = free[:, row].argmax(axis=1)
         matched += np.maximum(values[block, row, best], 0.0)
         free[block, :, best] = -1.0
-    bound = row_bound.copy()
-    behind = np.flatnonzero(matched < row_bound)
-    column_maxima = -np.sort(-np.maximum(values[behind].max(axis=1, initial=0.0), 0.0), axis=1)
-    column_bound = np.where(np.arange(column_maxima.shape[1]) < counts[behind, None], column_maxima, 0.0).sum(axis=1)
-    bound[behind] = np.minimum(row_bound[behind], column_bound)
-    return matched, bound
+    return matched
 
 
 def matching(hierarchy: WeightedHierarchy, base_words: Int64s, current_words: Int64s) -> list[tuple[int, int, float]]:

@@ -45,7 +45,10 @@ TOP = -1
 """Stands for Top where a word number is expected."""
 
 SLAB = 1024
-"""Most columns of an ics block handled at a time."""
+"""Most columns of an ics block, and most parents of a component, handled at a time."""
+
+FEW = 8
+"""Components of a layer whose parents, if they have the most, are gone through one component after another."""
 
 SHARED_CELLS = 1 << 21
 """Cells aimed at for what the rows' ancestors share with a slab's columns: 16 MB of float64. With many ancestors slabs
@@ -352,9 +355,6 @@ def ics_block(
 ) -> Float64s:
     """Information content similarities of all pairs of two lists of words (P13 Def. 15).
 
-    Every pair gets the value of the common ancestor Top, which needs one number a word, and is then overwritten for
-    each common ancestor that it has, in ascending order of information content.
-
     Args:
         hierarchy: the hierarchy of n words.
         rows: word numbers below n; a word may stand there more than once.
@@ -363,27 +363,56 @@ def ics_block(
     Returns:
         float64[len(rows), len(columns)], multiples of 2^-40 in [0, 1].
     """
-    block = np.empty((len(rows), len(columns)), dtype=np.float64)
-    components, place = np.unique(hierarchy.component[rows].astype(np.int64), return_inverse=True)
-    above = _Above.of(hierarchy, components)
-    row_shares = _shares(hierarchy, rows)
-    width = min(max(SHARED_CELLS // max(1, len(above.components)), SLAB // 8), SLAB)
-    buffer = np.empty((len(above.components), min(width, len(columns))))
-    for start in range(0, len(columns), width):
-        words = columns[start : start + width]
-        components, column_places = np.unique(hierarchy.component[words].astype(np.int64), return_inverse=True)
-        shared = buffer[:, : len(components)]
-        _write_shared_information(hierarchy, above, components, shared)
-        _write_ics(
-            (row_shares, _shares(hierarchy, words)),
-            shared,
-            (above.places[place], column_places),
-            hierarchy.top_information,
-            block[:, start : start + width],
-        )
-    related = hierarchy.relatives[rows][:, columns].tocoo()
-    block[related.row, related.col] = 1.0
+    block = np.empty((len(rows), len(columns)))
+    IcsRows.of(hierarchy, rows).write(columns, block)
     return block
+
+
+@dataclass(frozen=True, eq=False)
+class IcsRows:
+    """The rows of ics blocks, made ready for any number of columns.
+
+    What a row's component shares with the columns is the largest of what its parents share with them, and its own
+    information content for the columns below it: one pass over the ancestors of the rows, layer by layer.
+
+    Attributes:
+        hierarchy: the hierarchy of n words.
+        words: the rows' words.
+        above: the ancestors of their components.
+        places: position of each row's component there.
+    """
+
+    hierarchy: WeightedHierarchy
+    words: npt.NDArray[np.integer]
+    above: _Above
+    places: Int64s
+
+    @classmethod
+    def of(cls, hierarchy: WeightedHierarchy, words: npt.NDArray[np.integer]) -> IcsRows:
+        """Rows of these words, numbers below n; a word may stand there more than once."""
+        components, place = np.unique(hierarchy.component[words].astype(np.int64), return_inverse=True)
+        above = _Above.of(hierarchy, components)
+        return cls(hierarchy, words, above, above.places[place])
+
+    def write(self, columns: npt.NDArray[np.integer], block: Float64s) -> None:
+        """Writes the similarities with some columns' words into a block, float64[len(rows), len(columns)]."""
+        hierarchy, shares = self.hierarchy, _shares(self.hierarchy, self.words)
+        width = min(max(SHARED_CELLS // max(1, len(self.above.components)), SLAB // 8), SLAB)
+        buffer = np.empty((len(self.above.components), min(width, len(columns))))
+        for start in range(0, len(columns), width):
+            words = columns[start : start + width]
+            components, column_places = np.unique(hierarchy.component[words].astype(np.int64), return_inverse=True)
+            shared = buffer[:, : len(components)]
+            _write_shared_information(hierarchy, self.above, components, shared)
+            _write_ics(
+                (shares, _shares(hierarchy, words)),
+                shared,
+                (self.places, column_places),
+                hierarchy.top_information,
+                block[:, start : start + width],
+            )
+        related = hierarchy.relatives[self.words][:, columns].tocoo()
+        block[related.row, related.col] = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,13 +422,13 @@ class _Above:
     Attributes:
         components: the ancestors, int64[m].
         places: position there of each of the components asked for, int64.
-        steps: (first position, positions of parents): the parents of as many ancestors one after another. Each step
-            has one parent of each, steps of deeper layers come later.
+        steps: (first position, ancestors, positions of parents): one parent of each of so many ancestors one after
+            another, or several parents of one. Steps of deeper layers come later.
     """
 
     components: Int64s
     places: Int64s
-    steps: list[tuple[int, Int64s]]
+    steps: list[tuple[int, int, Int64s]]
 
     @classmethod
     def of(cls, hierarchy: WeightedHierarchy, components: Int64s) -> _Above:
@@ -411,11 +440,16 @@ class _Above:
         position[order] = np.arange(len(order))
         by_child = np.argsort(position[child], kind="stable")
         parents, starts = position[parent[by_child]], pointers(degrees[order].astype(np.int64))
-        steps = []
+        steps: list[tuple[int, int, Int64s]] = []
         for start, end in _runs(layers[order]):
-            for number in range(int(degrees[order[start]])):
-                count = int(np.count_nonzero(degrees[order[start:end]] > number))
-                steps.append((start, parents[starts[start : start + count] + number]))
+            degree = degrees[order[start:end]]
+            together = int(degree[FEW]) if len(degree) > FEW else 0
+            for number in range(together):
+                count = int(np.count_nonzero(degree > number))
+                steps.append((start, count, parents[starts[start : start + count] + number]))
+            for one in range(start, start + np.count_nonzero(degree > together)):
+                first, last = int(starts[one]) + together, int(starts[one + 1])
+                steps += [(one, 1, parents[i : min(i + SLAB, last)]) for i in range(first, last, SLAB)]
         return cls(ancestors[order], position[np.searchsorted(ancestors, components)], steps)
 
 
@@ -435,9 +469,9 @@ def _write_shared_information(hierarchy: WeightedHierarchy, above: _Above, colum
     row, column = np.nonzero(np.unpackbits(below[at], axis=1, count=len(columns)))
     row = order[own][row]
     shared[row, column] = hierarchy.component_information[above.components[row]]
-    for start, parents in above.steps:
-        part = shared[start : start + len(parents)]
-        np.maximum(part, shared[parents], out=part)
+    for start, count, parents in above.steps:
+        part = shared[start : start + count]
+        np.maximum(part, shared[parents] if count > 1 else shared[parents].max(axis=0), out=part)
 
 
 def _closure(hierarchy: WeightedHierarchy, components: Int64s) -> tuple[Int64s, npt.NDArray[np.uint8]]:

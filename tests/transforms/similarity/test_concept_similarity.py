@@ -1,0 +1,293 @@
+"""The best base concepts against all pairs evaluated naively; floors, caches and bounds must change no value."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+
+from tests.transforms.similarity.naive import NaiveHierarchy, Words, naive_similarity, word_sets
+from transforms.lattice.context import Concepts
+from transforms.similarity import concept_similarity as kernel
+from transforms.similarity.concept_similarity import (
+    BaseLattice,
+    BestPairs,
+    BestScores,
+    Floor,
+    SimilaritySettings,
+    best_base_concepts,
+    best_per_object,
+    matching,
+    merge_best,
+)
+from transforms.similarity.hierarchy import WeightedHierarchy
+
+PROFILES = {
+    "paper-2013": SimilaritySettings(),
+    "paper-2008": SimilaritySettings(weight=None),
+    "formica-2006": SimilaritySettings(weight=0.5, intension_norm="max", extension="objects"),
+    "nearly all extension": SimilaritySettings(weight=1 - 1e-6),
+    "no extension": SimilaritySettings(weight=0.0, intension_norm="max"),
+}
+
+Pair = tuple[Sequence[int], Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Instance:
+    """Base and current concepts as (extent, intent), and what current objects count with queue objects."""
+
+    base: list[Pair]
+    current: list[Pair]
+    edges: np.ndarray
+
+    @property
+    def lattice(self) -> BaseLattice:
+        return BaseLattice.of(Concepts.of(self.base), np.arange(len(self.base), dtype=np.int64), self.edges.shape[1])
+
+    def best(self, hierarchy: WeightedHierarchy, chosen: SimilaritySettings, floor: Floor | None = None) -> BestPairs:
+        edges = sparse.csr_array(self.edges)
+        return best_base_concepts(Concepts.of(self.current), edges, self.lattice, hierarchy, chosen, floor)
+
+    def naive(self, hierarchy: NaiveHierarchy, chosen: SimilaritySettings) -> np.ndarray:
+        """(similarity, extension, intension) of all pairs, float64[3, current, base]."""
+        table = np.zeros((3, len(self.current), len(self.base)))
+        most = 4 if chosen.extension == "links" else 1
+        for i, (extent, intent) in enumerate(self.current):
+            for j, (base_extent, base_intent) in enumerate(self.base):
+                count = self.edges[np.ix_(extent, base_extent)].sum()
+                extension = min(1.0, count / (most * max(len(extent), len(base_extent), 1)))
+                intension = hierarchy.intension(base_intent, intent, chosen.intension_norm)
+                table[:, i, j] = naive_similarity(extension, intension, chosen.weight), extension, intension
+        return table
+
+
+def check(found: BestPairs, expected: np.ndarray) -> None:
+    """Holds the best pairs to a table of all pairs; of equal ones the first base concept has to be named."""
+    for i, (similarity, extension, intension) in enumerate(expected.transpose(1, 0, 2)):
+        best = int(np.flatnonzero(similarity >= similarity.max() - 1e-11)[0])
+        assert found.base[i] == best
+        assert found.score[i] == pytest.approx(similarity[best], abs=1e-11)
+        assert found.extension[i] == pytest.approx(extension[best], abs=1e-15)
+        assert found.intension[i] == pytest.approx(intension[best], abs=1e-11)
+
+
+@st.composite
+def instances(draw: st.DrawFn, words: int = 8, queue: int = 4, objects: int = 5) -> Instance:
+    def concepts(count: int) -> st.SearchStrategy[list[Pair]]:
+        extents = st.lists(st.integers(0, count - 1), max_size=count, unique=True)
+        intents = st.lists(st.integers(0, words - 1), max_size=6, unique=True)
+        return st.lists(st.tuples(extents, intents), min_size=1, max_size=7)
+
+    counts = st.lists(st.sampled_from([0, 0, 0, 1, 2, 4, 9]), min_size=objects * queue, max_size=objects * queue)
+    return Instance(draw(concepts(queue)), draw(concepts(objects)), np.array(draw(counts)).reshape(objects, queue))
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@settings(max_examples=150, deadline=None)
+@given(
+    words=word_sets(),
+    instance=instances(),
+    sizes=st.sampled_from([(1, 1, 1, 1), (9, 700, 2, 2), (1 << 21, 1 << 28, 4, 4)]),
+)
+def test_equals_the_definitions(
+    profile: str, words: Words, instance: Instance, sizes: tuple[int, int, int, int]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in zip(("BLOCK_CELLS", "CACHE_BYTES", "UNLINKED_ROUNDS", "FIRST_TRIES"), sizes, strict=True):
+            patch.setattr(kernel, name, size)
+        found = instance.best(words.build(), PROFILES[profile])
+    check(found, instance.naive(NaiveHierarchy(words), PROFILES[profile]))
+
+
+def web(seed: int, longest: int) -> tuple[Words, Instance]:
+    """Words by a power law with circles and relatives, and concepts with intents of up to `longest` words."""
+    random = np.random.default_rng(seed)
+    count = 60
+
+    def some(number: int) -> list[int]:
+        return (count * random.random(number) ** 2).astype(int).tolist()
+
+    words = Words(
+        clicks=(random.pareto(0.7, count) * 3).astype(int).tolist(),
+        in_base=[True] * count,
+        in_current=[True] * count,
+        part_of=list(zip(some(40), some(40), strict=True)),
+        isa=list(zip(some(15), some(15), strict=True)),
+    )
+
+    def concepts(number: int, objects: int) -> list[Pair]:
+        return [
+            (
+                random.choice(objects, random.integers(1, 4), replace=False).tolist(),
+                sorted(set(some(int(random.integers(1, longest + 1))))),
+            )
+            for _ in range(number)
+        ]
+
+    edges = random.integers(1, 5, (20, 12)) * (random.random((20, 12)) < 0.1)
+    return words, Instance(concepts(80, 12), concepts(120, 20), edges)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize(("seed", "longest"), [(1, 4), (2, 12), (3, 40)])
+def test_larger_instances_equal_the_definitions(profile: str, seed: int, longest: int) -> None:
+    words, instance = web(seed, longest)
+    found = instance.best(words.build(), PROFILES[profile])
+    check(found, instance.naive(NaiveHierarchy(words), PROFILES[profile]))
+    pairs = len(instance.base) * len(instance.current)
+    assert found.assignments <= found.examined < pairs
+
+
+INTERNET, SPIDER, ONTOLOGY, TECHNOLOGY, NETWORK, WEB_PAGE, INFORMATION = range(7)
+P13_WORDS = Words(
+    # Of 100,000 clicks, so that probabilities are those of the paper's examples.
+    clicks=[372, 65, 90_510, 281, 502, 1484, 6786],
+    in_base=[True, True, True, False, False, False, False],
+    in_current=[True, True, False, True, True, True, True],
+    # Example 12, but for the whole of Web page: see below.
+    part_of=[(INTERNET, TECHNOLOGY), (INTERNET, NETWORK), (SPIDER, INFORMATION), (ONTOLOGY, WEB_PAGE)],
+    isa=[(INTERNET, SPIDER), (TECHNOLOGY, NETWORK), (WEB_PAGE, INFORMATION)],
+    top_probability=0.01484,
+)
+
+
+def test_p13_example_19() -> None:
+    edges = np.zeros((5, 3), dtype=np.int64)
+    u1, u3, u4, u5, u8 = 0, 2, 0, 1, 4
+    edges[u5, u3] += 1  # U3 ->l U5
+    edges[u8, u1] += 1  # U1 ->l U8
+    edges[u4, u3] += 1  # U3 ->c U4
+    edges[u5, u3] += 1  # U3 ->c U5
+    instance = Instance([([u1, u3], [INTERNET, SPIDER])], [([u4, u5, u8], [WEB_PAGE, SPIDER])], edges)
+    hierarchy = P13_WORDS.build()
+    found = instance.best(hierarchy, SimilaritySettings(weight=0.4))
+    assert found.extension[0] == pytest.approx(0.3333, abs=5e-5)
+    assert found.intension[0] == pytest.approx(0.91755, abs=5e-5)
+    assert found.score[0] == pytest.approx(0.68385, abs=5e-5)
+    pairs = matching(hierarchy, np.array([INTERNET, SPIDER]), np.array([WEB_PAGE, SPIDER]))
+    assert [pair[:2] for pair in pairs] == [(INTERNET, WEB_PAGE), (SPIDER, SPIDER)]
+    assert [pair[2] for pair in pairs] == pytest.approx([0.8351, 1.0], abs=5e-5)
+    # With Part-Of(Spider, Web page), as Example 12 has it, there is a better matching than the one printed:
+    # ics(Spider, Web page) = 1, and ISA(Internet, Spider) leaves Internet with Spider.
+    printed = replace(P13_WORDS, part_of=[*P13_WORDS.part_of[:3], (SPIDER, WEB_PAGE)]).build()
+    assert instance.best(printed, SimilaritySettings()).intension[0] == 1
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@settings(max_examples=100, deadline=None)
+@given(words=word_sets(), instance=instances(), data=st.data())
+def test_a_floor_leaves_out_only_what_stays_below(
+    profile: str, words: Words, instance: Instance, data: st.DataObject
+) -> None:
+    hierarchy, chosen = words.build(), PROFILES[profile]
+    free = instance.best(hierarchy, chosen)
+    count, last = len(instance.current), len(instance.base) - 1
+    # Floors at, just above and far from what is reached, by scores and by base concepts.
+    shift = data.draw(st.lists(st.sampled_from([-0.3, -1e-12, 0.0, 0.0, 1e-12, 0.3]), min_size=count, max_size=count))
+    bases = np.array(data.draw(st.lists(st.integers(-1, last), min_size=count, max_size=count)), dtype=np.int64)
+    floor = Floor(np.round(free.score + shift, 12), bases)
+    found = instance.best(hierarchy, chosen, floor)
+    reaches = (free.score > floor.score) | ((free.score == floor.score) & (free.base <= floor.base))
+    assert found.base.tolist() == np.where(reaches, free.base, -1).tolist()
+    assert found.score.tolist() == np.where(reaches, free.score, -1).tolist()
+
+
+def per_object(
+    instance: Instance,
+    hierarchy: WeightedHierarchy,
+    chosen: SimilaritySettings,
+    ids: np.ndarray,
+    parts: list[list[int]],
+) -> BestScores:
+    concepts, edges, lattice = Concepts.of(instance.current), sparse.csr_array(instance.edges), instance.lattice
+    best = BestScores.none(len(instance.edges))
+    for part in parts:
+        best = best_per_object(concepts.select(part), ids[part], edges, lattice, hierarchy, chosen, best)
+    return best
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@settings(max_examples=60, deadline=None)
+@given(words=word_sets(), instance=instances(), data=st.data())
+def test_objects_do_not_depend_on_batches(profile: str, words: Words, instance: Instance, data: st.DataObject) -> None:
+    hierarchy, chosen = words.build(), PROFILES[profile]
+    count = len(instance.current)
+    ids = np.array(data.draw(st.permutations(range(count))), dtype=np.int64)
+    order = data.draw(st.permutations(range(count)))
+    cut = data.draw(st.integers(0, count))
+    whole = per_object(instance, hierarchy, chosen, ids, [list(range(count))])
+    single = per_object(instance, hierarchy, chosen, ids, [[number] for number in order])
+    halves = [per_object(instance, hierarchy, chosen, ids, [list(part)]) for part in (order[:cut], order[cut:])]
+    for other in (single, merge_best(*halves), merge_best(*halves[::-1])):
+        for name in ("score", "extension", "intension", "base", "current"):
+            assert getattr(other, name).tolist() == getattr(whole, name).tolist(), name
+        assert {name: value.tolist() for name, value in other.intents.items()} == {
+            name: value.tolist() for name, value in whole.intents.items()
+        }
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data(), shape=st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(0, 2), st.booleans()))
+def test_greedy_matchings_are_bounded_by_the_optimum(data: st.DataObject, shape: tuple[int, int, int, bool]) -> None:
+    rows, more, filling, fill_rows = shape
+    columns = rows + more
+    values = st.sampled_from([0.0, 0.0, 0.25, 0.5, 0.5, 1.0])
+    block = np.array(data.draw(st.lists(values, min_size=rows * columns, max_size=rows * columns)))
+    block = block.reshape(1, rows, columns)
+    padding = ((0, 0), (0, min(filling, more)), (0, 0)) if fill_rows else ((0, 0), (0, 0), (0, filling))
+    padded = np.pad(block, padding, constant_values=-1.0)
+    bound = padded.max(axis=2, initial=0.0).sum(axis=1)
+    matched, upper = kernel._greedy_matchings(padded, np.array([rows]), bound)
+    optimum = block[0][linear_sum_assignment(block[0], maximize=True)].sum()
+    assert matched[0] <= optimum <= upper[0] <= bound[0]
+    if rows <= 3:
+        assert matched[0] == upper[0] == optimum
+
+
+def test_threads_share_a_lattice_and_copies_begin_anew() -> None:
+    words, instance = web(4, 8)
+    hierarchy, lattice, edges = words.build(), instance.lattice, sparse.csr_array(instance.edges)
+    concepts = Concepts.of(instance.current)
+
+    def search(base: BaseLattice) -> list[int]:
+        return best_base_concepts(concepts, edges, base, hierarchy, SimilaritySettings()).base.tolist()
+
+    expected = search(lattice)
+    with ThreadPoolExecutor(4) as pool:
+        assert all(found == expected for found in pool.map(search, [lattice] * 12))
+    with lattice.similarities.taken() as similarities:
+        assert similarities is lattice.similarities
+        with lattice.similarities.taken() as others:
+            assert others is not similarities
+        assert search(lattice) == expected
+    copy = pickle.loads(pickle.dumps(lattice))
+    assert len(copy.similarities.places) == 0
+    assert search(copy) == expected
+
+
+def test_another_hierarchy_is_not_answered_from_what_is_kept() -> None:
+    words, instance = web(5, 6)
+    lattice, edges, concepts = instance.lattice, sparse.csr_array(instance.edges), Concepts.of(instance.current)
+    for smoothing in (0.0, 5.0, 0.0):
+        changed = replace(words, smoothing=smoothing)
+        found = best_base_concepts(concepts, edges, lattice, changed.build(), SimilaritySettings())
+        check(found, instance.naive(NaiveHierarchy(changed), SimilaritySettings()))
+
+
+def test_without_base_concepts_nothing_is_scored() -> None:
+    instance = Instance([], [([0], [1]), ([], [])], np.zeros((1, 0), dtype=np.int64))
+    words = Words([1, 2], [True] * 2, [True] * 2)
+    found = instance.best(words.build(), SimilaritySettings())
+    assert found.base.tolist() == [-1, -1]
+    assert found.score.tolist() == [-1, -1]
+    best = per_object(instance, words.build(), SimilaritySettings(), np.arange(2), [[0, 1]])
+    assert best.base.tolist() == [-1]
