@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from schemas.errors import InputError
-from schemas.tables import REJECTS
+from schemas.tables import HARVEST, REJECTS
 from transforms.columnar import files
 from transforms.columnar.arrays import column_array
 from transforms.columnar.ids import check_collisions, digest_table, text_digests
@@ -27,11 +27,13 @@ class Queue:
 
     Attributes:
         urls: columns `url_id` and `url`, distinct, sorted by id.
+        harvest: all URLs that the crawl chose so far, these among them: columns `url_id`, `url` and `seed`, likewise.
         rejects: lines of the seeds file that are no URLs (`REJECTS`).
         source: the file or folder that they come from.
     """
 
     urls: pa.Table
+    harvest: pa.Table
     rejects: pa.Table
     source: str
 
@@ -64,7 +66,9 @@ def queue_from_seeds(path: str) -> Queue:
     urls = canonical.urls.drop_null()
     if not len(urls):
         raise InputError(f"--seeds {path}: none of its {len(texts)} lines is a URL, the first is '{texts[0][:80]}'")
-    return Queue(_queue_table(urls), rejects, path)
+    queue = _queue_table(urls)
+    harvest = queue.append_column("seed", pa.array(np.ones(queue.num_rows, dtype=np.bool_)))
+    return Queue(queue, harvest, rejects, path)
 
 
 def _without_comment(line: str) -> str:
@@ -81,14 +85,26 @@ def queue_from_round(folder: str) -> Queue:
         InputError: the round is unfinished or selected nothing.
     """
     files.read_manifest(folder, "round")
-    parts: list[pa.Array] = []
-    for file in files.match(files.join(folder, "frontier", "*.parquet")):
-        with files.open_binary(file.path) as stream:
-            table = pq.read_table(stream, columns=["url", "selected"])
-        parts.extend(table.filter(table["selected"])["url"].chunks)
-    if not sum(len(part) for part in parts):
+    frontier = _read(folder, "frontier", ["url", "selected"])
+    selected = column_array(frontier.filter(frontier["selected"])["url"])
+    if not len(selected):
         raise InputError(f"--previous {folder}: this round selected no URL, expected at least one to go on from")
-    return Queue(_queue_table(pa.concat_arrays(parts)), REJECTS.empty(), folder)
+    harvested = _read(folder, "harvest", HARVEST.schema.names)
+    harvest = _queue_table(pa.concat_arrays([column_array(harvested["url"]), selected]))
+    seeds = column_array(harvested.filter(harvested["seed"])["url"])
+    seed = pc.is_in(harvest["url"], value_set=seeds)
+    return Queue(_queue_table(selected), harvest.append_column("seed", seed), REJECTS.empty(), folder)
+
+
+def _read(folder: str, table: str, columns: list[str]) -> pa.Table:
+    """Columns of a table of a finished round."""
+    parts: list[pa.Table] = []
+    for file in files.match(files.join(folder, table, "*.parquet")):
+        with files.open_binary(file.path) as stream:
+            parts.append(pq.read_table(stream, columns=columns))
+    if not parts:
+        raise InputError(f"--previous {folder}: its {table} table has no files, expected {table}/*.parquet")
+    return pa.concat_tables(parts)
 
 
 def _queue_table(urls: pa.Array) -> pa.Table:

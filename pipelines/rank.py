@@ -30,7 +30,7 @@ from pipelines.queue import (
 )
 from pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
 from schemas.errors import InputError
-from schemas.tables import CONCEPTS, FRONTIER, KEYWORDS, REJECTS, RELATIONS
+from schemas.tables import CONCEPTS, FRONTIER, HARVEST, KEYWORDS, REJECTS, RELATIONS, conform
 from transforms.columnar import files
 from transforms.columnar.arrays import bounded_slices, int64s, partition_count
 from transforms.columnar.idfilter import filter_bits
@@ -58,7 +58,7 @@ examples:
   semrank rank --snapshot snapshot --previous round-0000 --output round-0001 --max-urls 1000 --max-per-host 50
 """
 
-PARTS = ("frontier", "keywords", "relations", "base_concepts", "current_concepts", "rejects")
+PARTS = ("frontier", "harvest", "keywords", "relations", "base_concepts", "current_concepts", "rejects")
 """Folders of a round."""
 
 SHOWN_URLS = 10
@@ -146,6 +146,7 @@ def run_round(
     metrics = run_pipeline(options, partial(_build, snapshot=snapshot, queue=queue, output=output, config=config))
     schemas = {
         "frontier": FRONTIER.schema,
+        "harvest": HARVEST.schema,
         "keywords": KEYWORDS.schema,
         "relations": RELATIONS.schema,
         "base_concepts": CONCEPTS.schema,
@@ -232,6 +233,8 @@ def _build(pipeline: beam.Pipeline, *, snapshot: _Snapshot, queue: Queue, output
         ranked.current_concepts | WriteConcepts(
             files.join(output, "current_concepts"), "current", max(partitions.links, partitions.pages)
         )
+    harvest = pipeline | "harvest" >> beam.Create(list(bounded_slices(queue.harvest))).with_output_types(pa.Table)
+    {"harvest": harvest} | WriteOne("write harvest", files.join(output, "harvest"), _harvest_rows)
     rejects = pipeline | "queue rejects" >> beam.Create([queue.rejects]).with_output_types(pa.Table)
     {"rejects": rejects, "unknown": contexts.unknown, "queue": queued} | WriteOne(
         "write rejects", files.join(output, "rejects"), _reject_rows
@@ -278,6 +281,10 @@ def query_words(config: RoundConfig) -> list[str]:
     if config.query is None:
         return []
     return sorted(set(lemmas_of(pa.array([config.query]), fallback=config.language)[0].as_py()))
+
+
+def _harvest_rows(harvest: pa.Table | None) -> pa.Table:
+    return HARVEST.empty() if harvest is None else conform(harvest.sort_by("url"), HARVEST)
 
 
 def _reject_rows(rejects: pa.Table | None, unknown: pa.Table | None, queue: pa.Table | None) -> pa.Table:

@@ -111,6 +111,18 @@ MATCH = pa.struct(
     ]
 )
 
+REASONS = pa.list_(
+    pa.struct(
+        [
+            pa.field("term", pa.string(), nullable=False),
+            pa.field("value", pa.float64(), nullable=False),
+            pa.field("weight", pa.float64()),
+            pa.field("detail", pa.string()),
+        ]
+    )
+)
+"""Terms of a score, the most important first."""
+
 FRONTIER = _table(
     "frontier",
     ("rank", pa.int64(), False),
@@ -127,12 +139,19 @@ FRONTIER = _table(
     ("fetched", pa.bool_(), False),
     ("last_fetched_at", TIMESTAMP, True),
     ("matches", pa.list_(MATCH), False),
+    ("reasons", REASONS, False),
 )
 
 RANKED_SCHEMA = pa.schema(
     [pa.field("url_id", pa.int64()), *(field for field in FRONTIER.schema if field.name not in {"rank", "selected"})]
 )
 """A scored URL before it has a rank."""
+
+HARVEST = _table(
+    "harvest",
+    ("url", pa.string(), False),
+    ("seed", pa.bool_(), False),
+)
 
 KEYWORDS = _table(
     "keywords",

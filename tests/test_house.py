@@ -14,7 +14,9 @@ ROOMS = ("columnar", "sources", "weblog", "context", "lattice", "similarity", "r
 """The rooms of `transforms`, upstream first."""
 
 BEAM_MODULES = {"transforms/columnar/coder.py", "transforms/columnar/files.py"} | {
-    f"transforms/{room}/steps.py" for room in ROOMS
+    path.relative_to(ROOT).as_posix()
+    for room in ROOMS
+    for path in (ROOT / "transforms" / room).glob("*steps.py")
 }
 """Where Beam may be imported besides `pipelines`: the steps, the coder, and the file systems."""
 

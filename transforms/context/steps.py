@@ -56,12 +56,14 @@ class ContextParts(NamedTuple):
     Attributes:
         base: queue URLs (`objects.OBJECT_SCHEMA`), with word ids.
         current: URLs to rank, likewise.
+        current_ids: segments of a filter of the current URLs' ids, for `IdFilter.from_segments`.
         vocabulary: all keywords, one small collection in word order (`VOCABULARY_SCHEMA`).
         unknown: queue URLs that the snapshot does not know.
     """
 
     base: Collection
     current: Collection
+    current_ids: Collection
     vocabulary: Collection
     unknown: Collection
 
@@ -73,6 +75,8 @@ class BuildContexts(beam.PTransform[Any, Any]):
         page_paths: Parquet files of the pages table.
         link_paths: Parquet files of the links table.
         queue: the queue's URLs (`QUEUE_SCHEMA`), sorted by id.
+        harvested: ids of all URLs that the crawl chose so far (`url_id`), the queue's among them; their link targets are
+            ranked. None where these are the queue's.
         clicks: c-edges, clicks by word, clicks by (URL, word), words and digests of the click log; attributes
             `edges`, `word_clicks`, `url_clicks`, `words` and `digests`.
         partitions: numbers of partitions.
@@ -85,11 +89,13 @@ class BuildContexts(beam.PTransform[Any, Any]):
         link_paths: Sequence[str],
         *,
         queue: Collection,
+        harvested: Collection | None = None,
         clicks: Any,
         partitions: Partitions,
         settings: objects.ObjectSettings,
     ) -> None:
         super().__init__("build contexts")
+        self._harvested = queue if harvested is None else harvested
         self._page_paths, self._link_paths = page_paths, link_paths
         self._queue, self._clicks, self._partitions, self._settings = queue, clicks, partitions, settings
 
@@ -102,8 +108,8 @@ class BuildContexts(beam.PTransform[Any, Any]):
             | MapTables(
                 "follow queue's links",
                 _queue_links,
-                sides=queue,
-                prepare=_queue_ids,
+                sides={**queue, "harvested": self._harvested},
+                prepare=_Known.of,
                 tags=(DISCOVERED, KNOWN, EDGES, LINK_DIGESTS),
             )
         )
@@ -179,7 +185,7 @@ class BuildContexts(beam.PTransform[Any, Any]):
             "known": made[objects.BASE] | MapTables("list queue URLs", _url_ids),
             "queue": self._queue,
         } | GatherTables("find unknown queue URLs", _unknown)
-        return ContextParts(made[objects.BASE], made[MAIN], numbered, unknown)
+        return ContextParts(made[objects.BASE], made[MAIN], current, numbered, unknown)
 
 
 _PAGE_KINDS = (
@@ -197,15 +203,26 @@ def _queue_ids(queue: pa.Table | None) -> Int64s:
     return np.zeros(0, dtype=np.int64) if queue is None else np.sort(int64s(queue["url_id"]))
 
 
+class _Known(NamedTuple):
+    """Sorted ids of the queue's URLs and of all harvested ones."""
+
+    queue: Int64s
+    harvested: Int64s
+
+    @classmethod
+    def of(cls, queue: pa.Table | None, harvested: pa.Table | None) -> _Known:
+        return cls(_queue_ids(queue), _queue_ids(harvested))
+
+
 def _wanted(queue: pa.Table | None, current: pa.Table | None, *, bits: int) -> pages.Wanted:
     return pages.Wanted(_queue_ids(queue), IdFilter.from_segments(current, bits))
 
 
-def _queue_links(table: pa.Table, prepared: Int64s) -> Iterator[tuple[str, pa.Table]]:
+def _queue_links(table: pa.Table, prepared: _Known) -> Iterator[tuple[str, pa.Table]]:
     rows = links.read_links(table)
-    yield DISCOVERED, links.discovered_urls(rows, table, prepared)
-    yield KNOWN, links.known_queue_urls(rows, prepared)
-    yield EDGES, links.link_edges(rows, prepared)
+    yield DISCOVERED, links.discovered_urls(rows, table, prepared.harvested)
+    yield KNOWN, links.known_queue_urls(rows, prepared.queue)
+    yield EDGES, links.link_edges(rows, prepared.queue)
     yield LINK_DIGESTS, digest_table(rows.digests)
 
 

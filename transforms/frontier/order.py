@@ -19,8 +19,8 @@ from transforms.columnar.ids import mix_bits, text_ids
 RANGE_BYTES = 32 << 20
 """Bytes of rows in a range, which is a file of the frontier."""
 
-ROW_BYTES, MATCH_BYTES = 100, 32
-"""Bytes of a row without its texts, and of one of its matches, about."""
+ROW_BYTES, MATCH_BYTES, REASON_BYTES = 100, 32, 80
+"""Bytes of a row without its texts, of one of its matches and of one of its reasons, about."""
 
 SAMPLE_ROWS = 4096
 """Rows drawn to cut the order; with so many the largest of 64 ranges is within a third of the mean."""
@@ -52,8 +52,11 @@ def frontier_size(rows: pa.Table) -> pa.Table:
     The bytes are counted from the rows' content, so that those of all parts add up to the same however rows are parted.
     """
     texts = sum(int(pc.sum(pc.binary_length(rows[name])).as_py() or 0) for name in ("url", "host"))
-    matches = int(pc.sum(pc.list_value_length(rows["matches"])).as_py() or 0)
-    return pa.table([[rows.num_rows], [texts + ROW_BYTES * rows.num_rows + MATCH_BYTES * matches]], schema=SIZE_SCHEMA)
+    lists = sum(
+        size * int(pc.sum(pc.list_value_length(rows[name])).as_py() or 0)
+        for name, size in (("matches", MATCH_BYTES), ("reasons", REASON_BYTES))
+    )
+    return pa.table([[rows.num_rows], [texts + ROW_BYTES * rows.num_rows + lists]], schema=SIZE_SCHEMA)
 
 
 def order_sample(rows: pa.Table) -> pa.Table:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from schemas.tables import CONCEPTS, KEYWORDS, MATCH, RANKED_SCHEMA
+from schemas.tables import CONCEPTS, KEYWORDS, MATCH, RANKED_SCHEMA, REASONS
 from transforms.columnar.arrays import (
     MAIN,
     Int64s,
@@ -356,6 +356,7 @@ def join_scores(
         "fetched": objects["fetched"],
         "last_fetched_at": objects["last_fetched_at"],
         "matches": _named_matches(column_array(taken["matches"]), words),
+        "reasons": pa.array([[]] * objects.num_rows, REASONS),
     }
     return pa.table([columns[name] for name in RANKED_SCHEMA.names], schema=RANKED_SCHEMA)
 

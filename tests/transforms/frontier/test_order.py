@@ -34,7 +34,15 @@ def scored(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def table_of(rows: list[dict[str, Any]]) -> pa.Table:
-    rest = {"extension": 0.0, "intension": 0.0, "base_links": 0, "base_clicks": 0, "fetched": False, "matches": []}
+    rest = {
+        "extension": 0.0,
+        "intension": 0.0,
+        "base_links": 0,
+        "base_clicks": 0,
+        "fetched": False,
+        "matches": [],
+        "reasons": [],
+    }
     urls = pa.array([row["url"] for row in rows], pa.string())
     ids = text_ids(urls).tolist() if rows else []
     return pa.Table.from_pylist(
