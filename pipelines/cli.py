@@ -138,17 +138,20 @@ def _print_version() -> int:
     return 0
 
 
-class _TerminalHandler(logging.StreamHandler):  # type: ignore[type-arg]
-    """Shows messages as lines; on a terminal a stage's start stands in one line that the next message replaces."""
+class _TerminalHandler(logging.Handler):
+    """Shows messages as lines; on a terminal a stage's start stands in one line that the next message replaces.
+
+    They go to whatever standard error is at the moment, which a program that calls a command may have replaced since.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
         text = self.format(record)
         transient = record.levelno < logging.INFO
-        if self.stream.isatty():
-            self.stream.write(f"\r\x1b[K{text}" + ("" if transient else "\n"))
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[K{text}" + ("" if transient else "\n"))
         elif not transient or self.level <= logging.DEBUG:
-            self.stream.write(text + "\n")
-        self.flush()
+            sys.stderr.write(text + "\n")
+        sys.stderr.flush()
 
 
 def _set_up_logging(parsed: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ memory all of them are one; a ranker's functions take `Descriptions`, which is s
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -94,10 +94,11 @@ class Descriptions:
         order = np.argsort(int64s(table["url_id"]), kind="stable")
         table = table.take(pa.array(order)).combine_chunks()
         widths = {**dict.fromkeys(BLOCKS, words), "near": harvested}
-        matrices = {name: _matrix(table[name], table[f"{name}_counts"], width) for name, width in widths.items()}
+        flags: dict[str, Any] = {name: _bools(table[name]) for name in _FLAGS}
+        matrices: dict[str, Any] = {name: _matrix(table[name], table[f"{name}_counts"], width) for name, width in widths.items()}
         return cls(
             url=int64s(table["url_id"]),
-            **{name: _bools(table[name]) for name in _FLAGS},
+            **flags,
             place=int64s(table["place"]),
             **matrices,
             linkers=_matrix(table["linkers"], None, harvested),

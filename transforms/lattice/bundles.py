@@ -18,8 +18,9 @@ from transforms.lattice.attributes import (
 from transforms.lattice.context import FormalContext
 from transforms.lattice.search_space import RankedContext
 
-LARGEST_SHARE = 1 / 256
-"""Share of all predicted work that one bundle may have: enough bundles for some sixty workers to finish together."""
+LARGEST_SHARE = 1 / 64
+"""Share of all predicted work that one bundle may have: enough bundles for some sixteen workers to finish together;
+smaller ones cost more in conditional databases than they even out."""
 
 LEAST_WORK = 1e6
 """Predicted work (4 to 160 ms) below which a bundle is not made smaller: its fixed costs would show."""

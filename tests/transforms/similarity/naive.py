@@ -116,15 +116,15 @@ class NaiveHierarchy:
         if not first or not second:
             return 0.0
         table = np.array([[self.ics(a, b) for b in second] for a in first])
-        return float(table[linear_sum_assignment(table, maximize=True)].sum()) / (
-            min(table.shape) if norm == "min" else max(table.shape)
-        )
+        size = min(table.shape) if norm == "min" else max(table.shape)
+        return float(table[linear_sum_assignment(table, maximize=True)].sum()) / float(size)
 
 
 def naive_similarity(extension: float, intension: float, weight: float | None) -> float:
-    if weight is None:
-        weight = extension / (extension + intension) if extension + intension else 0.0
-    return weight * extension + (1 - weight) * intension
+    share = weight
+    if share is None:
+        share = extension / (extension + intension) if extension + intension else 0.0
+    return share * extension + (1 - share) * intension
 
 
 @st.composite
@@ -140,6 +140,6 @@ def word_sets(draw: st.DrawFn, count: int = 8) -> Words:
         isa=draw(st.lists(st.tuples(number, number), max_size=3)),
         alpha=draw(st.sampled_from([0.05, 0.2, 0.5])),
         top_word=draw(st.none() | number),
-        top_probability=draw(st.sampled_from(["max", "min", 0.3, 1.0])),
+        top_probability=draw(st.sampled_from(["max", "min"]) | st.sampled_from([0.3, 1.0])),
         smoothing=draw(st.sampled_from([0.0, 0.0, 0.5])),
     )

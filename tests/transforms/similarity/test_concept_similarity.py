@@ -114,7 +114,7 @@ def web(seed: int, longest: int) -> tuple[Words, Instance]:
     count = 60
 
     def some(number: int) -> list[int]:
-        return (count * random.random(number) ** 2).astype(int).tolist()
+        return [int(place) for place in count * random.random(number) ** 2]
 
     words = Words(
         clicks=(random.pareto(0.7, count) * 3).astype(int).tolist(),
@@ -259,7 +259,8 @@ def test_threads_share_a_lattice_and_copies_begin_anew() -> None:
     concepts = Concepts.of(instance.current)
 
     def search(base: BaseLattice) -> list[int]:
-        return best_base_concepts(concepts, edges, base, hierarchy, SimilaritySettings()).base.tolist()
+        found = best_base_concepts(concepts, edges, base, hierarchy, SimilaritySettings()).base
+        return [int(number) for number in found]
 
     expected = search(lattice)
     with ThreadPoolExecutor(4) as pool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from dataclasses import replace
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -183,7 +184,7 @@ def test_no_words() -> None:
         ({"smoothing": -1.0}, r"smoothing: found -1.0, expected a finite number >= 0"),
     ],
 )
-def test_options_say_what_was_found(change: dict[str, float | str], message: str) -> None:
+def test_options_say_what_was_found(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         replace(P13, **change).build()
 
