@@ -4,19 +4,43 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from schemas.errors import InputError
 
 PROFILES: dict[str, dict[str, Any]] = {
+    "focused": {"ranker": "focused"},
     "paper-2013": {"weight": 0.4, "intension_norm": "min", "extension": "links"},
     "paper-2008": {"weight": None, "intension_norm": "min", "extension": "links"},
     "formica-2006": {"weight": 0.4, "intension_norm": "max", "extension": "objects"},
 }
 """What each profile sets; the options of the same name change it. A weight of None follows from the extension."""
 
-DEFAULT_PROFILE = "paper-2013"
+DEFAULT_PROFILE = "focused"
+RANKERS = {
+    "focused": "words, links and clicks weighed as they told relevant pages so far; the default",
+    "semrank": "SemRank: concepts of pages, a hierarchy of clicked keywords, links and clicks",
+    "breadth-first": "order of discovery, ties by PageRank",
+    "pagerank": "PageRank",
+    "hits": "authority of HITS",
+    "harmonic": "harmonic centrality",
+    "cosine": "cosine with the seeds and the query",
+    "keyword": "share of the topic's words on the page",
+    "link-context": "most probable link distance to the seeds, by naive Bayes",
+    "relevancy-context": "expected worth of the link distance to the seeds",
+    "hmm": "expected distance to a target, by a hidden Markov model of browsing",
+    "ontology": "classes of an ontology on the page and its links",
+}
+"""Ranker -> what the score is."""
+
+LEVELS = ("page", "host")
+GRAPH_RANKERS = ("pagerank", "hits", "harmonic")
+THRESHOLDS = {"semrank": 0.45, "focused": 0.5}
+"""gamma where none is given, of rankers whose scores have a scale; with others, whatever has any score is selected."""
+
 USER_GROUPS = ("given", "one", "minhash")
 INTENSION_NORMS = ("min", "max")
 C_EDGES = ("distinct", "clicks")
@@ -28,6 +52,9 @@ class RoundConfig:
 
     Attributes:
         profile: the bundle of choices that the other fields start from.
+        ranker: what the score is; see `RANKERS`.
+        semrank_terms: whether another ranker than SemRank tells SemRank's terms too, which counts nothing in its score.
+        level: whether PageRank, HITS and harmonic centrality are those of pages or of hosts.
         weight: w of the extension in [0, 1], or None for extension / (extension + intension).
         intension_norm: `min` divides a matching by the smaller intent, `max` by the larger.
         extension: `links` counts links and clicks between extents, `objects` shared URLs.
@@ -46,6 +73,11 @@ class RoundConfig:
         query: what the crawl is about; a single keyword can be the top of the hierarchy.
         max_urls: most URLs that are selected, or None.
         max_per_host: most URLs of one host that are selected, or None.
+        max_per_domain: most URLs of one registrable domain that are selected, or None.
+        budget: number of URLs to select, shared among hosts, or None.
+        mix: parts of the selection for new and for known pages, `DISCOVER:REFRESH`; with it known pages count as much
+            as they are likely to have changed. None where they count as new ones do.
+        as_of: the moment that counts as now, ISO 8601, or None for the newest capture of the snapshot.
         write_lattices: whether the current lattice is written, too.
 
     Raises:
@@ -53,6 +85,9 @@ class RoundConfig:
     """
 
     profile: str = DEFAULT_PROFILE
+    ranker: str = "semrank"
+    semrank_terms: bool = False
+    level: str = "page"
     weight: float | None = 0.4
     intension_norm: str = "min"
     extension: str = "links"
@@ -71,10 +106,20 @@ class RoundConfig:
     query: str | None = None
     max_urls: int | None = None
     max_per_host: int | None = None
+    max_per_domain: int | None = None
+    budget: int | None = None
+    mix: str | None = None
+    as_of: str | None = None
     write_lattices: bool = False
 
     def __post_init__(self) -> None:
         _one_of("profile", self.profile, tuple(PROFILES))
+        _one_of("ranker", self.ranker, tuple(RANKERS))
+        _one_of("level", self.level, LEVELS)
+        if self.level != "page" and self.ranker not in GRAPH_RANKERS:
+            raise InputError(
+                f"--level {self.level}: found --ranker {self.ranker}, expected one of {', '.join(GRAPH_RANKERS)}"
+            )
         _one_of("intension-norm", self.intension_norm, INTENSION_NORMS)
         _one_of("c-edges", self.c_edges, C_EDGES)
         _one_of("user-groups", self.user_groups, USER_GROUPS)
@@ -92,9 +137,40 @@ class RoundConfig:
         _in_range("smoothing", self.smoothing, 0, 1e9)
         for name in ("min_support", "keywords_per_page", "min_clicks", "max_keywords_per_url", "min_relation_support"):
             _at_least_one(name, getattr(self, name))
-        for name in ("max_urls", "max_per_host"):
+        for name in ("max_urls", "max_per_host", "max_per_domain", "budget"):
             if getattr(self, name) is not None:
                 _at_least_one(name, getattr(self, name))
+        if self.budget is not None and self.max_urls is not None:
+            raise InputError(
+                f"--budget: found {self.budget} beside --max-urls {self.max_urls}, expected one of them: "
+                "a budget is shared among hosts, --max-urls takes the best"
+            )
+
+        if self.as_of is not None and self.mix is None:
+            raise InputError(f"--as-of {self.as_of}: found no --mix, expected one: nothing else depends on the time")
+        _ = self.refresh_share, self.now
+
+    @property
+    def refresh_share(self) -> float | None:
+        """Part of the selection that is for pages that were fetched before."""
+        if self.mix is None:
+            return None
+        parts = re.fullmatch(r"(\d{1,9}):(\d{1,9})", self.mix)
+        if parts is None or not int(parts[1]) + int(parts[2]):
+            raise InputError(f"--mix: found '{self.mix}', expected two whole numbers as in 80:20, not both 0")
+        return int(parts[2]) / (int(parts[1]) + int(parts[2]))
+
+    @property
+    def now(self) -> int | None:
+        """`as_of` in microseconds since 1970."""
+        if self.as_of is None:
+            return None
+        try:
+            moment = datetime.fromisoformat(self.as_of)
+        except ValueError as cause:
+            raise InputError(f"--as-of: found '{self.as_of}', expected a time as in 2026-01-31T06:00:00Z") from cause
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
     def as_dict(self) -> dict[str, Any]:
         """The fields, for manifests."""
@@ -118,7 +194,7 @@ def _at_least_one(name: str, found: int) -> None:
 
 def add_round_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `RoundConfig`; one that is not given keeps the profile's value."""
-    default = RoundConfig()
+    default = round_config(argparse.Namespace(profile=None))
 
     def add(name: str, text: str, kind: Any = str, **extra: Any) -> None:
         value = getattr(default, name)
@@ -126,9 +202,16 @@ def add_round_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=None, help=text + note, **extra)
 
     add("profile", f"bundle of choices: {', '.join(PROFILES)}", metavar="NAME")
+    add("ranker", f"what the score is: {', '.join(RANKERS)}", metavar="NAME")
+    add("level", "page or host: whose PageRank, HITS or harmonic centrality", metavar="LEVEL")
     add("query", "what the crawl is about; a single keyword can be the top of the hierarchy", metavar="WORDS")
     add("weight", "w of the extension in the similarity, 0 to 1", _number, metavar="W")
-    add("threshold", "gamma: a URL with a higher score is selected", _number, metavar="G")
+    add(
+        "threshold",
+        "gamma: a URL with a higher score is selected; 0.45 with semrank, 0 with others",
+        _number,
+        metavar="G",
+    )
     add("alpha", "adjustment of the hierarchy's edge weights, above 0 to 0.5", _number, metavar="A")
     add("intension_norm", "size that divides a matching: min or max of the two intents", metavar="NORM")
     add("top_probability", "p(Top): max, min or a number", _word_or_number, metavar="P")
@@ -143,6 +226,16 @@ def add_round_arguments(parser: argparse.ArgumentParser) -> None:
     add("language", "language of queries, anchors and of pages whose language is not known", metavar="CODE")
     add("max_urls", "most URLs that are selected", _whole, metavar="N")
     add("max_per_host", "most URLs of one host that are selected", _whole, metavar="N")
+    add("max_per_domain", "most URLs of one registrable domain that are selected", _whole, metavar="N")
+    add("mix", "parts of new and known pages in the selection, as in 80:20", metavar="D:R")
+    add("as_of", "moment from which known pages are judged by age; the newest capture if not given", metavar="TIME")
+    add("budget", "URLs to select, shared among hosts by their quality", _whole, metavar="N")
+    parser.add_argument(
+        "--semrank-terms",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="tell SemRank's terms beside another ranker's; most of a round's time (default with the focused profile)",
+    )
     parser.add_argument("--write-lattices", action="store_true", help="write the current lattice, too")
 
 
@@ -156,7 +249,12 @@ def round_config(arguments: argparse.Namespace) -> RoundConfig:
     profile = given["profile"] or DEFAULT_PROFILE
     _one_of("profile", profile, tuple(PROFILES))
     chosen = {name: value for name, value in given.items() if value is not None}
-    return RoundConfig(**{**PROFILES[profile], **chosen, "profile": profile})
+    values = {**PROFILES[profile], **chosen, "profile": profile}
+    ranker = values.setdefault("ranker", "semrank")
+    values.setdefault("threshold", THRESHOLDS.get(ranker, 0.0))
+    # The terms take most of a round's time: they come unasked only with the profile as it is.
+    values.setdefault("semrank_terms", ranker == "focused" and "ranker" not in chosen)
+    return RoundConfig(**values)
 
 
 def _number(text: str) -> float:

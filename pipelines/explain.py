@@ -21,6 +21,11 @@ example:
   semrank explain --round round-0000 https://en.wikipedia.org/wiki/Penguin
 """
 
+_PARAMETERS = (
+    *("profile", "ranker", "level", "weight", "threshold", "intension_norm"),
+    *("max_urls", "max_per_host", "max_per_domain", "budget", "mix"),
+)
+
 SHOWN_URLS = 8
 """How many URLs of an extent the text shows."""
 
@@ -64,7 +69,7 @@ def explanation(folder: str, url: str) -> dict[str, Any]:
     return {
         "frontier": row,
         "ranked": manifest["rows"]["frontier"],
-        "parameters": {name: parameters[name] for name in ("profile", "weight", "threshold", "intension_norm")},
+        "parameters": {name: value for name, value in parameters.items() if name in _PARAMETERS},
         "base_concept": base,
         "keywords": _rows(folder, "keywords", "keyword", words),
         "relations": [
@@ -95,23 +100,60 @@ def _rows(folder: str, table: str, column: str, values: list[str]) -> list[dict[
 
 def _text(facts: dict[str, Any]) -> str:
     row, parameters = facts["frontier"], facts["parameters"]
-    weight = parameters["weight"]
     lines = [
         row["url"],
         f"rank {row['rank']:,} of {facts['ranked']:,}, score {row['score']:.6f}, "
-        + ("selected" if row["selected"] else f"not selected (gamma {parameters['threshold']})"),
-        f"profile {parameters['profile']}: "
-        + (
-            f"score = {weight} x extension + {1 - weight:g} x intension"
-            if weight is not None
-            else "score = (extension^2 + intension^2) / (extension + intension)"
-        ),
-        f"  extension {row['extension']:.6f}: links and clicks between the two concepts' URLs",
-        f"  intension {row['intension']:.6f}: similarity of the two concepts' keywords",
+        + ("selected" if row["selected"] else f"not selected: {_held_back(row, parameters)}"),
+    ]
+    if parameters["ranker"] == "semrank":
+        lines.append(f"profile {parameters['profile']}: score = " + _similarity_formula(parameters["weight"]))
+    else:
+        level = "" if parameters["level"] == "page" else f" of {parameters['level']}s"
+        lines.append(f"profile {parameters['profile']}, ranker {parameters['ranker']}{level}:")
+        lines += [_reason(reason) for reason in row["reasons"]] or ["  nothing is known that tells for or against it"]
+    if parameters["ranker"] == "semrank" or facts["base_concept"] is not None:
+        lines += _semrank_lines(facts)
+    lines += [
         f"links between this URL and the queue: {row['base_links']:,}, click edges: {row['base_clicks']:,}",
         f"fetched {row['last_fetched_at'] or 'at an unknown time'}" if row["fetched"] else "not fetched yet",
     ]
-    base = facts["base_concept"]
+    if row["change_probability"] is not None:
+        lines.append(f"changed since then with probability {row['change_probability']:.4f}, which multiplies the score")
+    return "\n".join(lines)
+
+
+def _held_back(row: dict[str, Any], parameters: dict[str, Any]) -> str:
+    """What kept a URL out of the selection."""
+    limits = {
+        name.replace("_", "-"): parameters[name] for name in ("max_urls", "max_per_host", "max_per_domain", "budget")
+    }
+    reason = row["held_back"]
+    if reason == "threshold":
+        return f"the score is not above gamma {parameters['threshold']}"
+    if reason == "gone":
+        return f"the page is gone, status {row['status']}"
+    return f"--{reason} {limits[reason]} went to better URLs"
+
+
+def _similarity_formula(weight: float | None) -> str:
+    if weight is None:
+        return "(extension^2 + intension^2) / (extension + intension)"
+    return f"{weight} x extension + {1 - weight:g} x intension"
+
+
+def _reason(reason: dict[str, Any]) -> str:
+    weight = "" if reason["weight"] is None else f" x weight {reason['weight']:g}"
+    detail = "" if reason["detail"] is None else f"  ({reason['detail']})"
+    return f"  {reason['term']}: {reason['value']:.6g}{weight}{detail}"
+
+
+def _semrank_lines(facts: dict[str, Any]) -> list[str]:
+    row, base, parameters = facts["frontier"], facts["base_concept"], facts["parameters"]
+    lines = [] if parameters["ranker"] == "semrank" else ["SemRank's terms, which count nothing in this score:"]
+    lines += [
+        f"  extension {row['extension']:.6f}: links and clicks between the two concepts' URLs",
+        f"  intension {row['intension']:.6f}: similarity of the two concepts' keywords",
+    ]
     if base is None:
         lines.append("no concept of the queue is similar to one of this URL's")
     else:
@@ -125,7 +167,7 @@ def _text(facts: dict[str, Any]) -> str:
         lines.append("matched keywords (queue ~ this URL):")
     for match in row["matches"]:
         lines.append(f"    {match['base']} ~ {match['current']}: ics {match['ics']:.4f}" + _why(match, known, facts))
-    return "\n".join(lines)
+    return lines
 
 
 def _why(match: dict[str, Any], known: dict[str, Any], facts: dict[str, Any]) -> str:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import argparse
 import logging
 import time
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -28,7 +31,8 @@ from pipelines.queue import (
     queue_from_seeds,
     snapshot_knows_any,
 )
-from pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
+from pipelines.rankers import score_urls
+from pipelines.runtime import beam_options, run_pipeline, stage_rows, versions
 from schemas.errors import InputError
 from schemas.tables import CONCEPTS, FRONTIER, HARVEST, KEYWORDS, REJECTS, RELATIONS, conform
 from transforms.columnar import files
@@ -38,15 +42,23 @@ from transforms.columnar.steps import (
     NAMESPACE,
     Collection,
     FilterIds,
+    GatherTables,
     MapTables,
+    MergePartitions,
     ReadParquet,
     WriteOne,
 )
+from transforms.context.describe import HARVESTED_SCHEMA
+from transforms.context.description_steps import DescribeUrls
 from transforms.context.links import COLUMNS as LINK_COLUMNS
+from transforms.context.links import followed_links, read_links
 from transforms.context.objects import ObjectSettings
-from transforms.context.steps import BuildContexts, Partitions, clicked_links, prepare_filter
+from transforms.context.steps import BuildContexts, ContextParts, Partitions, clicked_links, prepare_filter
 from transforms.context.words import lemmas_of
-from transforms.frontier.steps import WriteFrontier
+from transforms.frontier.budgets import Limits
+from transforms.frontier.steps import WeighChanges, WriteFrontier
+from transforms.ranking.scores import unscored_rows, with_scores
+from transforms.ranking.semrank import keyword_table
 from transforms.ranking.steps import RankBySemRank, WriteConcepts, keyword_rows, relation_rows
 from transforms.similarity.concept_similarity import SimilaritySettings
 from transforms.weblog.relations import ISA, PART_OF
@@ -98,6 +110,7 @@ class _Snapshot:
     pages: list[str]
     links: list[str]
     clicks: list[str]
+    history: list[str]
     partitions: Partitions
 
 
@@ -112,7 +125,11 @@ def _snapshot(path: str) -> _Snapshot:
     # Few links of a web lead out of the queue; a link of the table is some 100 bytes.
     bits = filter_bits(sizes["links"] // 100)
     return _Snapshot(
-        path, manifest, **tables, partitions=Partitions(counts["pages"], counts["links"], counts["clicks"], bits)
+        path,
+        manifest,
+        **tables,
+        history=folders.table_files(path, "history"),
+        partitions=Partitions(counts["pages"], counts["links"], counts["clicks"], bits),
     )
 
 
@@ -171,7 +188,7 @@ def run_round(
         "seconds": round(time.time() - begin, 3),
         "versions": versions(),
     }
-    summary = _summary(output, rows, rejected, metrics)
+    summary = _summary(output, config, rows, rejected, metrics.seconds)
     files.write_manifest(output, manifest)
     return summary
 
@@ -183,10 +200,14 @@ def _build(pipeline: beam.Pipeline, *, snapshot: _Snapshot, queue: Queue, output
     clicks = pipeline | ReadClickFacts(
         snapshot.clicks, partitions=partitions.clicks, words_of=words_of, minhash=config.user_groups == "minhash"
     )
+    harvest = pipeline | "harvest" >> beam.Create(list(bounded_slices(queue.harvest))).with_output_types(pa.Table)
+    semrank = config.ranker == "semrank"
     contexts = pipeline | BuildContexts(
         snapshot.pages,
         snapshot.links,
         queue=queued,
+        harvested=None if semrank else harvest | MapTables("list harvested", _url_ids),
+        refresh=config.mix is not None,
         clicks=clicks,
         partitions=partitions,
         settings=ObjectSettings(
@@ -197,48 +218,138 @@ def _build(pipeline: beam.Pipeline, *, snapshot: _Snapshot, queue: Queue, output
             count_every_click=config.c_edges == "clicks",
         ),
     )
-    relations = _relations(pipeline, snapshot, clicks, contexts.vocabulary, words_of, config)
-    ranked = {
-        "base": contexts.base,
-        "current": contexts.current,
-        "vocabulary": contexts.vocabulary,
-        "isa": relations[ISA],
-        "part_of": relations[PART_OF],
-    } | RankBySemRank(
-        SimilaritySettings(
-            weight=config.weight,
-            intension_norm=config.intension_norm,
-            extension=config.extension,
-            alpha=config.alpha,
-            top_probability=config.top_probability,
-            smoothing=config.smoothing,
-        ),
-        query=query_words(config),
-        min_support=config.min_support,
-        partitions=max(partitions.links, partitions.pages),
-        write_lattices=config.write_lattices,
-    )
-    ranked.rows | WriteFrontier(
-        files.join(output, "frontier"),
-        partitions=max(partitions.links, partitions.pages),
-        threshold=config.threshold,
-        max_urls=config.max_urls,
-        max_per_host=config.max_per_host,
-    )
-    named = {"vocabulary": contexts.vocabulary, "isa": relations[ISA], "part_of": relations[PART_OF]}
-    named | WriteOne("write relations", files.join(output, "relations"), relation_rows)
-    {"keywords": ranked.keywords} | WriteOne("write keywords", files.join(output, "keywords"), keyword_rows)
-    ranked.base_concepts | WriteConcepts(files.join(output, "base_concepts"), "base", 1)
-    if config.write_lattices:
-        ranked.current_concepts | WriteConcepts(
-            files.join(output, "current_concepts"), "current", max(partitions.links, partitions.pages)
+    url_partitions = max(partitions.links, partitions.pages)
+    relations: dict[str, Collection] = {}
+    if semrank or config.semrank_terms:
+        relations = _relations(pipeline, snapshot, clicks, contexts.vocabulary, words_of, config)
+        relations = {"isa": relations[ISA], "part_of": relations[PART_OF]}
+    named = {"vocabulary": contexts.vocabulary, **relations}
+    rows = _ranked_by_concepts(contexts, named, output, config, url_partitions)
+    if not semrank:
+        scores = _scored(pipeline, snapshot, harvest, clicks, contexts, config, url_partitions)
+        rows = {"rows": rows, "scores": scores} | MergePartitions(
+            "join ranker's scores", _with_scores, partitions=url_partitions, key="url_id"
         )
-    harvest = pipeline | "harvest" >> beam.Create(list(bounded_slices(queue.harvest))).with_output_types(pa.Table)
+    if config.mix is not None:
+        rows = rows | WeighChanges(
+            snapshot.pages,
+            snapshot.history,
+            current=contexts.current_ids,
+            bits=partitions.filter_bits,
+            partitions=url_partitions,
+            as_of=config.now,
+        )
+    rows | WriteFrontier(
+        files.join(output, "frontier"),
+        partitions=url_partitions,
+        limits=Limits(
+            threshold=config.threshold,
+            max_urls=config.max_urls,
+            max_per_host=config.max_per_host,
+            max_per_domain=config.max_per_domain,
+            budget=config.budget,
+            refresh_share=config.refresh_share,
+        ),
+    )
+    named | WriteOne("write relations", files.join(output, "relations"), relation_rows)
     {"harvest": harvest} | WriteOne("write harvest", files.join(output, "harvest"), _harvest_rows)
     rejects = pipeline | "queue rejects" >> beam.Create([queue.rejects]).with_output_types(pa.Table)
     {"rejects": rejects, "unknown": contexts.unknown, "queue": queued} | WriteOne(
         "write rejects", files.join(output, "rejects"), _reject_rows
     )
+
+
+def _similarity(config: RoundConfig) -> SimilaritySettings:
+    return SimilaritySettings(
+        weight=config.weight,
+        intension_norm=config.intension_norm,
+        extension=config.extension,
+        alpha=config.alpha,
+        top_probability=config.top_probability,
+        smoothing=config.smoothing,
+    )
+
+
+def _ranked_by_concepts(
+    contexts: ContextParts, named: dict[str, Collection], output: str, config: RoundConfig, partitions: int
+) -> Collection:
+    """The URLs with SemRank's score and terms where relations were learned, else without any; writes the concepts."""
+    settings, query = _similarity(config), query_words(config)
+    if len(named) == 1:
+        keywords = named | GatherTables("list keywords", partial(_plain_keywords, settings=settings, query=query))
+        {"keywords": keywords} | WriteOne("write keywords", files.join(output, "keywords"), keyword_rows)
+        return contexts.current | MapTables("rows without a score", unscored_rows)  # type: ignore[no-any-return]
+    ranked = {"base": contexts.base, "current": contexts.current, **named} | RankBySemRank(
+        settings,
+        query=query,
+        min_support=config.min_support,
+        partitions=partitions,
+        write_lattices=config.write_lattices,
+    )
+    {"keywords": ranked.keywords} | WriteOne("write keywords", files.join(output, "keywords"), keyword_rows)
+    ranked.base_concepts | WriteConcepts(files.join(output, "base_concepts"), "base", 1)
+    if config.write_lattices:
+        ranked.current_concepts | WriteConcepts(files.join(output, "current_concepts"), "current", partitions)
+    return ranked.rows  # type: ignore[no-any-return]
+
+
+def _plain_keywords(vocabulary: pa.Table | None, *, settings: SimilaritySettings, query: list[str]) -> pa.Table:
+    return keyword_table(vocabulary, None, None, settings=settings, query=query)
+
+
+def _scored(
+    pipeline: beam.Pipeline,
+    snapshot: _Snapshot,
+    harvest: Collection,
+    clicks: Any,
+    contexts: ContextParts,
+    config: RoundConfig,
+    partitions: int,
+) -> Collection:
+    """Scores of another ranker than SemRank."""
+    harvested = {"harvest": harvest} | GatherTables("order harvested", _harvested)
+    described = pipeline | DescribeUrls(
+        snapshot.pages,
+        snapshot.links,
+        harvested=harvested,
+        current=contexts.current_ids,
+        clicks=clicks,
+        partitions=snapshot.partitions,
+        language=config.language,
+    )
+    links = (
+        pipeline
+        | ReadParquet("read links of web", snapshot.links, LINK_COLUMNS)
+        | MapTables("list followed links", _followed)
+    )
+    facts = {
+        "descriptions": described.descriptions,
+        "vocabulary": described.vocabulary,
+        "links": links,
+        "click_edges": clicks.edges,
+        "harvested": harvested,
+    }
+    return score_urls(facts, config, query=query_words(config), partitions=partitions)
+
+
+def _url_ids(table: pa.Table) -> pa.Table:
+    return table.select(["url_id"])
+
+
+def _harvested(harvest: pa.Table | None) -> pa.Table:
+    if harvest is None:
+        return HARVESTED_SCHEMA.empty_table()
+    return harvest.sort_by("url_id").select(HARVESTED_SCHEMA.names).cast(HARVESTED_SCHEMA)
+
+
+def _followed(table: pa.Table) -> pa.Table:
+    rows = read_links(table)
+    return followed_links(rows, np.ones(len(rows.source), dtype=np.bool_))
+
+
+def _with_scores(_: int, rows: pa.Table | None, scores: pa.Table | None) -> Iterator[pa.Table]:
+    if rows is not None:
+        yield with_scores(rows, scores)
 
 
 def _relations(
@@ -296,31 +407,43 @@ def _reject_rows(rejects: pa.Table | None, unknown: pa.Table | None, queue: pa.T
     return pa.concat_tables(rows).sort_by([(name, "ascending") for name in REJECTS.schema.names])
 
 
-def _summary(output: str, rows: dict[str, int], rejected: dict[str, int], metrics: RunMetrics) -> str:
-    selected = 0
+def _summary(output: str, config: RoundConfig, rows: dict[str, int], rejected: dict[str, int], seconds: float) -> str:
+    held: Counter[str] = Counter()
     top: list[dict[str, Any]] = []
     for path in folders.table_files(output, "frontier"):
         with files.open_binary(path) as stream:
             table = pq.read_table(
-                stream, columns=["rank", "url", "score", "extension", "intension", "selected", "fetched"]
+                stream, columns=["rank", "url", "score", "extension", "intension", "held_back", "reasons"]
             )
-        selected += int(pc.sum(table["selected"]).as_py() or 0)
+        counts = pc.value_counts(table["held_back"].combine_chunks())
+        held.update({entry["values"].as_py() or "": entry["counts"].as_py() for entry in counts})
         if len(top) < SHOWN_URLS:
             top += table.slice(0, SHOWN_URLS - len(top)).to_pylist()
-    lines = [f"{'rank':>6}  {'score':>6}  {'ext':>5}  {'int':>5}  sel  url"]
-    lines += [
-        f"{row['rank']:>6}  {row['score']:.4f}  {row['extension']:.3f}  {row['intension']:.3f}  "
-        f"{' * ' if row['selected'] else '   '}  {row['url']}"
-        for row in top
-    ]
+    selected = held.pop("", 0)
+    terms = "  ext    int  " if config.ranker == "semrank" else ""
+    lines = [f"{'rank':>6}  {'score':>6}  {terms}sel  url"]
+    for row in top:
+        values = f"{row['extension']:.3f}  {row['intension']:.3f}  " if config.ranker == "semrank" else ""
+        mark = " * " if row["held_back"] is None else "   "
+        lines.append(f"{row['rank']:>6}  {row['score']:.4f}  {values}{mark}  {row['url']}")
+        if row["reasons"]:
+            lines.append(" " * 21 + _short(row["reasons"]))
     lines.append("")
-    lines.append(f"{output}: {rows['frontier']:,} URLs ranked, {selected:,} selected, in {metrics.seconds:.1f} s")
+    lines.append(f"{output}: {rows['frontier']:,} URLs ranked, {selected:,} selected, in {seconds:.1f} s")
     lines.append(
         f"{rows['keywords']:,} keywords, {rows['relations']:,} relations, {rows['base_concepts']:,} base concepts"
     )
+    if held:
+        lines.append("held back: " + ", ".join(f"{count:,} {reason}" for reason, count in sorted(held.items())))
     if rejected:
         lines.append("rejects: " + ", ".join(f"{count:,} {reason}" for reason, count in rejected.items()))
     return "\n".join(lines)
+
+
+def _short(reasons: list[dict[str, Any]]) -> str:
+    """The most important term in a few words."""
+    first = reasons[0]
+    return f"{first['term']} {first['value']:.3g}" + (f": {first['detail']}" if first["detail"] else "")
 
 
 if __name__ == "__main__":

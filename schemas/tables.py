@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 from schemas.errors import InputError
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
+GONE_STATUSES = (404, 410)
+"""HTTP statuses of pages that are no more."""
 
 
 class SchemaMismatchError(InputError):
@@ -138,12 +140,18 @@ FRONTIER = _table(
     ("base_clicks", pa.int64(), False),
     ("fetched", pa.bool_(), False),
     ("last_fetched_at", TIMESTAMP, True),
+    ("status", pa.int16(), True),
+    ("change_probability", pa.float64(), True),
+    ("held_back", pa.string(), True),
     ("matches", pa.list_(MATCH), False),
     ("reasons", REASONS, False),
 )
 
 RANKED_SCHEMA = pa.schema(
-    [pa.field("url_id", pa.int64()), *(field for field in FRONTIER.schema if field.name not in {"rank", "selected"})]
+    [
+        pa.field("url_id", pa.int64()),
+        *(field for field in FRONTIER.schema if field.name not in {"rank", "selected", "held_back"}),
+    ]
 )
 """A scored URL before it has a rank."""
 

@@ -18,6 +18,7 @@ from schemas.tables import TIMESTAMP
 from transforms.columnar.arrays import (
     MAIN,
     Int64s,
+    column_array,
     group_starts,
     int64s,
     list_column,
@@ -37,6 +38,7 @@ OBJECT_SCHEMA = pa.schema(
         pa.field("host", pa.string()),
         pa.field("fetched", pa.bool_()),
         pa.field("last_fetched_at", TIMESTAMP),
+        pa.field("status", pa.int16()),
         pa.field("words", pa.list_(pa.int64())),
         pa.field("neighbours", pa.list_(pa.int64())),
         pa.field("edges", pa.list_(pa.int64())),
@@ -113,7 +115,7 @@ def make_objects(evidence: Evidence, corpus: Corpus, settings: ObjectSettings) -
     ids, urls, queue = _urls(evidence, corpus)
     if not len(ids):
         return
-    described, fetched, fetched_at = _fetch_state(evidence.fetched, ids)
+    described, fetched, fetched_at, status = _fetch_state(evidence.fetched, ids)
     address_terms, address_words = text_words(
         ids[~described], _joined(url_words(urls.filter(pa.array(~described)))), settings.language
     )
@@ -127,6 +129,7 @@ def make_objects(evidence: Evidence, corpus: Corpus, settings: ObjectSettings) -
             host_of(urls),
             pa.array(fetched),
             fetched_at,
+            status,
             list_column(pa.array(word), pointers(np.bincount(owner, minlength=len(ids)))),
             *neighbours,
         ],
@@ -165,18 +168,19 @@ def _urls(evidence: Evidence, corpus: Corpus) -> tuple[Int64s, pa.Array, Int64s]
 
 def _fetch_state(
     fetched: pa.Table | None, ids: Int64s
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], pa.Array]:
-    """Whether each URL's own content is known, whether it was fetched, and when."""
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], pa.Array, pa.Array]:
+    """Whether each URL's own content is known, whether it was fetched, when, and with what status."""
     if fetched is None:
         nothing = np.zeros(len(ids), dtype=np.bool_)
-        return nothing, nothing, pa.nulls(len(ids), TIMESTAMP)
+        return nothing, nothing, pa.nulls(len(ids), TIMESTAMP), pa.nulls(len(ids), pa.int16())
     order = np.argsort(int64s(fetched["url_id"]), kind="stable")
     fetched = fetched.take(pa.array(order)).combine_chunks()
     place = positions(int64s(fetched["url_id"]), ids)
     found = place >= 0
     described = np.asarray(fetched["described"].to_numpy(), dtype=np.bool_)
     indices = pa.array(np.where(found, place, 0), mask=~found)
-    return found & described[np.where(found, place, 0)], found, fetched["fetched_at"].combine_chunks().take(indices)
+    times, statuses = (column_array(fetched[name]).take(indices) for name in ("fetched_at", "status"))
+    return found & described[np.where(found, place, 0)], found, times, statuses
 
 
 def _joined(words: pa.Array) -> pa.Array:

@@ -20,7 +20,7 @@ from transforms.columnar.idfilter import IdFilter
 from transforms.columnar.ids import digest_table, text_digests
 from transforms.context.words import lemma_counts, lemmas_of
 
-COLUMNS = ("url", "fetched_at", "title", "text", "keywords", "language")
+COLUMNS = ("url", "fetched_at", "status", "title", "text", "keywords", "language")
 """Columns of the pages table that the reader takes."""
 
 TERM_SCHEMA = pa.schema(
@@ -30,7 +30,12 @@ WORD_SCHEMA = pa.schema([pa.field("word_id", pa.int64()), pa.field("check", pa.i
 FREQUENCY_SCHEMA = pa.schema([pa.field("word_id", pa.int64()), pa.field("documents", pa.int64())])
 COUNT_SCHEMA = pa.schema([pa.field("documents", pa.int64())])
 FETCHED_SCHEMA = pa.schema(
-    [pa.field("url_id", pa.int64()), pa.field("fetched_at", TIMESTAMP), pa.field("described", pa.bool_())]
+    [
+        pa.field("url_id", pa.int64()),
+        pa.field("fetched_at", TIMESTAMP),
+        pa.field("status", pa.int16()),
+        pa.field("described", pa.bool_()),
+    ]
 )
 """A fetched page; `described` where its own content says what it is about, if only that it is about nothing."""
 
@@ -90,7 +95,7 @@ def page_words(table: pa.Table, wanted: Wanted, language: str) -> Iterator[tuple
     chosen = wanted.contains(ids)
     keywords = column_array(table["keywords"])
     has_keywords = np.asarray(pc.is_valid(keywords).to_numpy(zero_copy_only=False), dtype=np.bool_)
-    texts = _title_and_text(table)
+    texts = title_and_text(table)
     has_text = np.asarray(pc.is_valid(texts).to_numpy(zero_copy_only=False), dtype=np.bool_) & ~has_keywords
 
     yield DIGESTS, digest_table(digests)
@@ -116,7 +121,8 @@ def page_words(table: pa.Table, wanted: Wanted, language: str) -> Iterator[tuple
     )
 
 
-def _title_and_text(table: pa.Table) -> pa.Array:
+def title_and_text(table: pa.Table) -> pa.Array:
+    """Titles and texts of pages as one text, large_string[n], null where a page has neither."""
     title, text = (column_array(table[name]).cast(pa.large_string()) for name in ("title", "text"))
     either = pc.or_(pc.is_valid(title), pc.is_valid(text))
     empty = pa.scalar("", pa.large_string())
@@ -128,8 +134,8 @@ def _title_and_text(table: pa.Table) -> pa.Array:
 
 def _fetched(ids: Int64s, table: pa.Table, described: npt.NDArray[np.bool_], chosen: npt.NDArray[np.bool_]) -> pa.Table:
     rows = np.flatnonzero(chosen)
-    times = column_array(table["fetched_at"]).take(pa.array(rows))
-    return pa.table([pa.array(ids[rows]), times, pa.array(described[rows])], schema=FETCHED_SCHEMA)
+    times, statuses = (column_array(table[name]).take(pa.array(rows)) for name in ("fetched_at", "status"))
+    return pa.table([pa.array(ids[rows]), times, statuses, pa.array(described[rows])], schema=FETCHED_SCHEMA)
 
 
 def _given(ids: Int64s, keywords: pa.ListArray, chosen: npt.NDArray[np.bool_]) -> Iterator[tuple[str, pa.Table]]:

@@ -26,6 +26,7 @@ def unscored_rows(objects: pa.Table) -> pa.Table:
         "score": zeros,
         "extension": zeros,
         "intension": zeros,
+        "change_probability": pa.nulls(count, pa.float64()),
         "base_concept": nothing,
         "current_concept": nothing,
         "matches": pa.array([[]] * count, RANKED_SCHEMA.field("matches").type),

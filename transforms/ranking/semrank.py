@@ -355,6 +355,8 @@ def join_scores(
         "base_clicks": objects["base_clicks"],
         "fetched": objects["fetched"],
         "last_fetched_at": objects["last_fetched_at"],
+        "status": objects["status"],
+        "change_probability": pa.nulls(objects.num_rows, pa.float64()),
         "matches": _named_matches(column_array(taken["matches"]), words),
         "reasons": pa.array([[]] * objects.num_rows, REASONS),
     }

@@ -279,7 +279,9 @@ def keyword_rows(keywords: pa.Table | None) -> pa.Table:
     return KEYWORDS.empty() if keywords is None else conform(keywords.sort_by("keyword"), KEYWORDS)
 
 
-def relation_rows(vocabulary: pa.Table | None, isa: pa.Table | None, part_of: pa.Table | None) -> pa.Table:
+def relation_rows(
+    vocabulary: pa.Table | None, isa: pa.Table | None = None, part_of: pa.Table | None = None
+) -> pa.Table:
     """The relations with their words, a table of `RELATIONS` sorted by relation, source and target.
 
     ISA is symmetric: a pair stands once, source before target in the order of the words.

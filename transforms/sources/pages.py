@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from schemas.tables import GONE_STATUSES
 from transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
 from transforms.sources.batch import BatchBuilder
 from transforms.sources.links import DEFAULT_MAX_LINKS, PageLinks
@@ -15,7 +16,7 @@ from transforms.sources.urls import canonical_url
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 """Status codes that send a client on to the Location header (RFC 9110, 15.4)."""
 
-GONE = frozenset({404, 410})
+GONE = frozenset(GONE_STATUSES)
 """Status codes that say there is no page: the row says so, without text, and outdates older rows of the page."""
 
 REDIRECT, META_REFRESH, CANONICAL = "redirect", "meta-refresh", "canonical"

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from schemas.tables import FRONTIER, RANKED_SCHEMA
 from transforms.columnar.arrays import int64s, split_by_value
 from transforms.columnar.ids import text_ids
-from transforms.frontier import order
+from transforms.frontier import budgets, order
+from transforms.frontier.budgets import Limits
 
 SCORES = (0.0, 0.25, 0.45, np.nextafter(0.45, 1), 0.7, 1.0)
 THRESHOLD = 0.45
@@ -34,12 +35,14 @@ def scored(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def table_of(rows: list[dict[str, Any]]) -> pa.Table:
-    rest = {
+    rest: dict[str, Any] = {
         "extension": 0.0,
         "intension": 0.0,
         "base_links": 0,
         "base_clicks": 0,
         "fetched": False,
+        "status": None,
+        "change_probability": None,
         "matches": [],
         "reasons": [],
     }
@@ -78,6 +81,19 @@ class Sizes:
 SIZES = st.builds(Sizes, st.integers(1, 8), st.sampled_from([1, 200, 1 << 25]), st.integers(1, 4))
 
 
+def hold(part: pa.Table, parts: list[pa.Table], max_per_host: int | None) -> pa.Table:
+    """A part with what holds its rows back."""
+    stages = {}
+    if max_per_host is not None:
+        best = [
+            budgets.best_of_groups(rows, int64s(rows["host_id"]), max_per_host)
+            for rows in (budgets.picks(part, THRESHOLD, domains=False) for part in parts)
+        ]
+        left = pa.concat_tables(best)
+        stages[budgets.PER_HOST] = budgets.best_of_groups(left, int64s(left["host_id"]), max_per_host)
+    return budgets.mark_held(part, THRESHOLD, stages)
+
+
 def ordered(rows: list[dict[str, Any]], sizes: Sizes, max_urls: int | None, max_per_host: int | None) -> list[pa.Table]:
     """The files of the frontier, as the steps make them."""
     parts = [table_of(rows[number :: sizes.parts]) for number in range(sizes.parts)]
@@ -88,18 +104,15 @@ def ordered(rows: list[dict[str, Any]], sizes: Sizes, max_urls: int | None, max_
         mock.patch.object(order, "SAMPLE_ROWS", sizes.sample_rows),
         mock.patch.object(order, "RANGE_BYTES", sizes.range_bytes),
     ):
-        if max_per_host is not None:
-            best = pa.concat_tables([order.host_budget_rows(part, THRESHOLD, max_per_host) for part in parts])
-            allowed = order.best_of_hosts(best, max_per_host)
-            parts = [order.mark_budget(part, allowed) for part in parts]
+        parts = [hold(part, parts, max_per_host) for part in parts]
         sample = pa.concat_tables([order.order_sample(part) for part in parts])
         measured = pa.concat_tables([order.frontier_size(part) for part in parts])
         cuts = order.range_cuts(sample, measured)
     ranged = [order.with_ranges(part, cuts) for part in parts]
-    offsets = order.range_offsets(pa.concat_tables([order.count_ranges(part, THRESHOLD) for part in ranged]))
+    offsets = order.range_offsets(pa.concat_tables([order.count_ranges(part) for part in ranged]))
     everything = pa.concat_tables(ranged)
     return [
-        order.ranked_rows(number, part, offsets, threshold=THRESHOLD, max_urls=max_urls)
+        order.ranked_rows(number, part, offsets, limits=Limits(THRESHOLD, max_urls))
         for number, part in split_by_value(everything, int64s(everything["range"]))
     ]
 
@@ -149,11 +162,10 @@ def test_samples_of_samples_are_samples_of_all() -> None:
 def test_nothing_to_rank() -> None:
     assert order.range_cuts(None, None).num_rows == 0
     assert order.range_offsets(None).num_rows == 0
-    assert order.mark_budget(None, None).num_rows == 0
     assert order.order_sample(table_of([])).num_rows == 0
 
 
 def test_a_range_without_offsets_is_an_error() -> None:
     table = table_of([{"url": "https://a.example/", "host": "a.example", "score": 0.5}])
     with pytest.raises(ValueError, match="range 3 has 1 rows but no offsets"):
-        order.ranked_rows(3, table, None, threshold=0.4, max_urls=None)
+        order.ranked_rows(3, table, None, limits=Limits(0.4))

@@ -1,0 +1,40 @@
+"""Which step makes a ranker's scores, from what the stages before it have made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import apache_beam as beam
+
+from pipelines.config import RoundConfig
+from transforms.columnar.steps import Collection
+from transforms.ranking.cosine import CosineSettings
+from transforms.ranking.hmm import HmmSettings
+from transforms.ranking.keyword import KeywordSettings
+from transforms.ranking.layer_steps import RankByHmm, RankByLinkContext, RankByRelevancyContext
+from transforms.ranking.link_context import LinkContextSettings
+from transforms.ranking.relevancy_context import RelevancyContextSettings
+from transforms.ranking.text_steps import RankByCosine, RankByKeyword
+
+
+def score_urls(
+    facts: Mapping[str, Collection], config: RoundConfig, *, query: list[str], partitions: int
+) -> Collection:
+    """The scores of the ranker that the configuration names, tables of `SCORED_SCHEMA`.
+
+    Args:
+        facts: `descriptions`, `vocabulary`, `links`, `click_edges` and `harvested`.
+        config: names the ranker, which is another one than SemRank.
+        query: words of the query.
+        partitions: number of partitions of URLs.
+    """
+    by_words: dict[str, Any] = {"query": query, "partitions": partitions}
+    rankers: dict[str, beam.PTransform[Any, Any]] = {
+        "cosine": RankByCosine(CosineSettings(), **by_words),
+        "keyword": RankByKeyword(KeywordSettings(), **by_words),
+        "link-context": RankByLinkContext(LinkContextSettings(), **by_words),
+        "relevancy-context": RankByRelevancyContext(RelevancyContextSettings(), **by_words),
+        "hmm": RankByHmm(HmmSettings(), **by_words),
+    }
+    return dict(facts) | rankers[config.ranker]  # type: ignore[no-any-return]

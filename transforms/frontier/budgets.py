@@ -1,0 +1,273 @@
+"""Which URLs a round selects: caps of hosts and domains, a budget shared among hosts, and among new and known pages.
+
+A URL is eligible if its score is above the threshold and its page is not gone. Eligible URLs are held to the caps in
+this order: of each host the best, of each registrable domain the best of those, of the budget each host's share of
+those. Best means first in the frontier's order. Each cap is exact on a cluster: a part sends its best of each group
+only, since no other row of it can be among the best of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from publicsuffixlist import PublicSuffixList
+
+from schemas.tables import GONE_STATUSES
+from transforms.columnar.arrays import Int64s, column_array, group_starts, int64s, members, positions, row_keys
+from transforms.columnar.ids import text_ids
+
+DISCOVER, REFRESH = 0, 1
+"""Pools of a budget: pages that were never fetched, and those that were."""
+
+THRESHOLD, GONE, PER_HOST, PER_DOMAIN, BUDGET = "threshold", "gone", "max-per-host", "max-per-domain", "budget"
+"""Why a URL is held back."""
+
+PICK_SCHEMA = pa.schema(
+    [
+        *(pa.field(name, pa.int64()) for name in ("host_id", "domain_id", "pool", "url_id")),
+        pa.field("priority", pa.float64()),
+        pa.field("url", pa.string()),
+    ]
+)
+"""An eligible URL."""
+
+POOL_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("host_id", "pool", "urls")])
+"""Number of a host's eligible URLs of a pool that the caps leave, or its share of the budget."""
+
+QUALITY_SCHEMA = pa.schema([pa.field("host_id", pa.int64()), pa.field("quality", pa.float64())])
+"""A host's part in the budget grows with its quality, which is above 0."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a round may select.
+
+    Attributes:
+        threshold: gamma; only a score above it is selected.
+        max_urls: most URLs in all, the best ones, or None.
+        max_per_host: most URLs of a host, or None.
+        max_per_domain: most URLs of a registrable domain, or None.
+        budget: number of URLs to select, shared among hosts, or None.
+        refresh_share: part of `budget` or `max_urls` that is for pages that were fetched before, or None where pages
+            are selected by their rank alone; what one pool does not use is for the other.
+    """
+
+    threshold: float
+    max_urls: int | None = None
+    max_per_host: int | None = None
+    max_per_domain: int | None = None
+    budget: int | None = None
+    refresh_share: float | None = None
+
+    @property
+    def caps(self) -> bool:
+        """Whether URLs compete within hosts or domains."""
+        return self.max_per_host is not None or self.max_per_domain is not None or self.budget is not None
+
+
+def priority(rows: pa.Table) -> npt.NDArray[np.float64]:
+    """What the frontier is ordered by: the score, times the probability that the page changed where that counts."""
+    return np.asarray(
+        pc.multiply(rows["score"], pc.fill_null(rows["change_probability"], 1.0)).to_numpy(), dtype=np.float64
+    )
+
+
+def rank_order(value: npt.NDArray[np.float64], url: pa.Array | pa.ChunkedArray) -> Int64s:
+    """Row numbers in rank order: highest value first, ties by URL ascending; int64[n]."""
+    keys = pa.table({"value": value, "url": url})
+    return int64s(pc.sort_indices(keys, sort_keys=[("value", "descending"), ("url", "ascending")]).cast(pa.int64()))
+
+
+def pools(rows: pa.Table) -> Int64s:
+    """`DISCOVER` or `REFRESH` of each row, int64[n]."""
+    return np.asarray(column_array(rows["fetched"]).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def first_reasons(rows: pa.Table, threshold: float) -> pa.Array:
+    """Why a row is not eligible, string[n]; null where it is."""
+    gone = pc.is_in(rows["status"], value_set=pa.array(GONE_STATUSES, pa.int16()))
+    low = pc.less_equal(rows["score"], threshold)
+    return column_array(pc.if_else(gone, GONE, pc.if_else(low, THRESHOLD, pa.scalar(None, pa.string()))))
+
+
+@lru_cache(maxsize=1)
+def _suffixes() -> PublicSuffixList:
+    return PublicSuffixList()
+
+
+def domains_of(hosts: pa.Array) -> pa.Array:
+    """The registrable domain of each host by the public suffix list; the host itself where it has none; string[n]."""
+    encoded = column_array(hosts).dictionary_encode()
+    suffixes = _suffixes()
+    names = [
+        host if _is_address(host) else suffixes.privatesuffix(host) or host for host in encoded.dictionary.to_pylist()
+    ]
+    return pa.array(names, pa.string()).take(encoded.indices)
+
+
+def _is_address(host: str) -> bool:
+    """Whether a canonical host is an IP address: only those are in brackets or end in a number."""
+    return host.startswith("[") or host[-1:].isdigit()
+
+
+def picks(rows: pa.Table, threshold: float, *, domains: bool) -> pa.Table:
+    """The eligible rows of a part, a table of `PICK_SCHEMA`.
+
+    Args:
+        rows: a table of `RANKED_SCHEMA`.
+        threshold: gamma.
+        domains: whether domains are wanted; else `domain_id` is the host's.
+    """
+    kept = rows.filter(pc.is_null(first_reasons(rows, threshold)))
+    hosts = column_array(kept["host"])
+    host_ids = text_ids(hosts)
+    domain_ids = text_ids(domains_of(hosts)) if domains else host_ids
+    return pa.table(
+        [host_ids, domain_ids, pools(kept), kept["url_id"], priority(kept), kept["url"]], schema=PICK_SCHEMA
+    )
+
+
+def best_of_groups(rows: pa.Table, group: Int64s, limit: int | Int64s) -> pa.Table:
+    """The best rows of each group.
+
+    Args:
+        rows: a table of `PICK_SCHEMA`.
+        group: group of each row, int64[n].
+        limit: how many, of every group or of each row's.
+    """
+    order = rank_order(rows["priority"].to_numpy(), rows["url"])
+    order = order[np.argsort(group[order], kind="stable")]
+    starts = group_starts(group[order])
+    lengths = np.diff(np.append(starts, len(order)))
+    place = np.arange(len(order)) - np.repeat(starts, lengths)
+    return rows.take(pa.array(order[place < (limit if isinstance(limit, int) else limit[order])]))
+
+
+def pool_counts(rows: pa.Table) -> pa.Table:
+    """Eligible URLs of each host and pool, a table of `POOL_SCHEMA`; counts of parts add up."""
+    ones = rows.select(["host_id", "pool"]).append_column("urls", pa.array(np.ones(rows.num_rows, dtype=np.int64)))
+    return _added(ones)
+
+
+def _added(counts: pa.Table) -> pa.Table:
+    summed = counts.group_by(["host_id", "pool"]).aggregate([("urls", "sum")])
+    return summed.rename_columns(POOL_SCHEMA.names).sort_by([("host_id", "ascending"), ("pool", "ascending")])
+
+
+def shares(counts: pa.Table | None, quality: pa.Table | None, *, budget: int, refresh_share: float | None) -> pa.Table:
+    """How many URLs of each host and pool the budget pays for, a table of `POOL_SCHEMA`.
+
+    Of a pool's URLs each host has a share in proportion to its quality, but no more than it has URLs; what it does not
+    use is shared among the others in the same way. Shares are whole: the largest remainders are rounded up, ties by
+    host id. They add up to the budget if there are so many eligible URLs.
+
+    Args:
+        counts: results of `pool_counts`.
+        quality: quality of hosts (`QUALITY_SCHEMA`), or None where all are equal; one that is missing has the lowest.
+        budget: number of URLs.
+        refresh_share: see `Limits`; with None all URLs are of one pool.
+    """
+    if counts is None:
+        return POOL_SCHEMA.empty_table()
+    counts = _added(counts)
+    pool = int64s(counts["pool"])
+    host, available = int64s(counts["host_id"]), int64s(counts["urls"])
+    paid = np.zeros(len(host), dtype=np.int64)
+    weight = _qualities(host, quality)
+    if refresh_share is None:
+        # The two pools of a host are one: the best URLs of either are taken.
+        hosts, number = np.unique(host, return_inverse=True)
+        together = np.bincount(number, weights=available).astype(np.int64)
+        share = proportional_shares(together, _qualities(hosts, quality), budget)
+        return pa.table([hosts, np.full(len(hosts), -1, dtype=np.int64), share], schema=POOL_SCHEMA)
+    totals = np.bincount(pool, weights=available, minlength=2).astype(np.int64)
+    quotas = pool_quotas(totals.tolist(), budget, refresh_share)
+    for kind, quota in ((DISCOVER, quotas[0]), (REFRESH, quotas[1])):
+        of_pool = pool == kind
+        paid[of_pool] = proportional_shares(available[of_pool], weight[of_pool], quota)
+    return pa.table([host, pool, paid], schema=POOL_SCHEMA)
+
+
+def pool_quotas(available: list[int], budget: int, refresh_share: float) -> tuple[int, int]:
+    """URLs to discover and to refresh: the shares of a budget, and what the other pool can't use."""
+    refresh = min(round(budget * refresh_share), available[REFRESH])
+    discover = min(budget - refresh, available[DISCOVER])
+    return discover, min(budget - discover, available[REFRESH])
+
+
+def _qualities(host: Int64s, quality: pa.Table | None) -> npt.NDArray[np.float64]:
+    if quality is None or not quality.num_rows:
+        return np.ones(len(host))
+    quality = quality.sort_by("host_id").combine_chunks()
+    values = np.asarray(quality["quality"].to_numpy(), dtype=np.float64)
+    place = positions(int64s(quality["host_id"]), host)
+    lowest = float(values.min())
+    return np.where(place >= 0, values[np.maximum(place, 0)], lowest)
+
+
+def proportional_shares(available: Int64s, weight: npt.NDArray[np.float64], budget: int) -> Int64s:
+    """Whole shares of a budget in proportion to weights, none above what is available; int64[n].
+
+    They add up to the smaller of the budget and all that is available.
+    """
+    if budget >= int(available.sum()):
+        return available.copy()
+    # With the hosts in the order in which a growing level fills them up, the first ones are full at the right level.
+    order = np.argsort(available / weight, kind="stable")
+    full = np.concatenate([[0], np.cumsum(available[order])])[:-1]
+    open_weight = np.cumsum(weight[order][::-1])[::-1]
+    level = (budget - full) / open_weight
+    fits = level * weight[order] < available[order]
+    first = int(np.argmax(fits)) if fits.any() else len(order)
+    exact = available.astype(np.float64)
+    exact[order[first:]] = level[min(first, len(order) - 1)] * weight[order[first:]]
+    share = np.minimum(np.floor(exact + 1e-9).astype(np.int64), available)
+    missing = budget - int(share.sum())
+    room = np.flatnonzero(share < available)
+    remainder = exact[room] - share[room]
+    share[room[np.argsort(-np.round(remainder, 9), kind="stable")[:missing]]] += 1
+    return share
+
+
+def within_shares(rows: pa.Table, share: pa.Table | None) -> pa.Table:
+    """The rows that the budget pays for, of all rows of the hosts that stand in them.
+
+    Args:
+        rows: a table of `PICK_SCHEMA`.
+        share: result of `shares`.
+    """
+    if share is None or not share.num_rows:
+        return PICK_SCHEMA.empty_table()
+    host, pool = int64s(rows["host_id"]), int64s(rows["pool"])
+    if int64s(share["pool"])[0] < 0:
+        pool = np.full(len(pool), -1, dtype=np.int64)
+    keys = row_keys(np.concatenate([int64s(share["host_id"]), host]), np.concatenate([int64s(share["pool"]), pool]))
+    number = np.unique(keys, return_inverse=True)[1]
+    paid = np.zeros(int(number.max()) + 1, dtype=np.int64)
+    paid[number[: share.num_rows]] = int64s(share["urls"])
+    group = number[share.num_rows :].astype(np.int64)
+    return best_of_groups(rows, group, paid[group])
+
+
+def mark_held(rows: pa.Table, threshold: float, stages: Mapping[str, pa.Table | None]) -> pa.Table:
+    """Rows with a column `held_back`: why a URL can't be selected, null where it can.
+
+    Args:
+        rows: rows of a partition by `url_id`, a table of `RANKED_SCHEMA`.
+        threshold: gamma.
+        stages: reason -> the picks that its cap left, in the order of the caps; those of the partition.
+    """
+    reasons: Any = first_reasons(rows, threshold)
+    ids = int64s(rows["url_id"])
+    for reason, left in stages.items():
+        passed = np.zeros(0, dtype=np.int64) if left is None else np.sort(int64s(left["url_id"]))
+        dropped = pa.array(~members(passed, ids))
+        reasons = pc.if_else(pc.and_(pc.is_null(reasons), dropped), reason, reasons)
+    return rows.append_column("held_back", column_array(reasons).cast(pa.string()))

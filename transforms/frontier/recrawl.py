@@ -1,0 +1,131 @@
+"""How likely it is that a page changed since it was fetched.
+
+Changes come as a Poisson process. A page that was captured n + 1 times, on average every I days, and was another at X
+of the n times after the first, changes
+
+    rate = -ln((n - X + 0.5) / (n + 0.5)) / I
+
+times a day: the estimator of Cho and Garcia-Molina, "Estimating frequency of change" (2003), section 5. Its halves take
+away most of the bias of -ln((n - X) / n), and give a finite rate where every capture was another. A page of one capture
+has the rate of all pages together; where no page has two, `PRIOR_RATE`. After t days a page has changed with
+probability 1 - exp(-rate * t).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transforms.columnar.arrays import Int64s, column_array, group_starts, int64s, members, positions
+from transforms.columnar.idfilter import IdFilter
+from transforms.columnar.ids import text_ids
+
+COLUMNS = ("url", "fetched_at", "content_digest")
+"""Columns of the pages and history tables that the reader takes."""
+
+PRIOR_RATE = 1 / 30
+"""Changes a day of a page of whose kind nothing is known: once a month, as of most pages in studies of the web."""
+
+DAY = 86_400_000_000
+"""Microseconds of a day."""
+
+CAPTURE_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("url_id", "time", "digest")])
+CHANGE_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("url_id", "intervals", "changes", "span")])
+"""Of a URL's captures: pairs of consecutive ones, how many of them differ, microseconds from the first to the last."""
+POOLED_SCHEMA = pa.schema([pa.field("rate", pa.float64())])
+NOW_SCHEMA = pa.schema([pa.field("time", pa.int64())])
+
+
+def captures(table: pa.Table, wanted: IdFilter) -> pa.Table:
+    """Captures with a time and a digest of the URLs that are wanted, a table of `CAPTURE_SCHEMA`."""
+    known = table.filter(pc.and_(pc.is_valid(table["fetched_at"]), pc.is_valid(table["content_digest"])))
+    ids = text_ids(known["url"])
+    kept = np.flatnonzero(wanted.may_contain(ids))
+    rows = known.take(pa.array(kept))
+    times = int64s(rows["fetched_at"].cast(pa.int64()))
+    return pa.table([ids[kept], times, text_ids(rows["content_digest"])], schema=CAPTURE_SCHEMA)
+
+
+def newest_capture(table: pa.Table) -> pa.Table:
+    """The newest time of a table, at most one row of `NOW_SCHEMA`."""
+    newest = pc.max(table["fetched_at"].cast(pa.int64())).as_py()
+    return pa.table([[] if newest is None else [newest]], schema=NOW_SCHEMA)
+
+
+def moment(newest: pa.Table | None, *, as_of: int | None) -> pa.Table:
+    """Now: the given moment, or the newest of all captures; one row of `NOW_SCHEMA`, none if nothing has a time."""
+    if as_of is not None:
+        return pa.table([[as_of]], schema=NOW_SCHEMA)
+    if newest is None:
+        return NOW_SCHEMA.empty_table()
+    return pa.table([[pc.max(newest["time"]).as_py()]], schema=NOW_SCHEMA)
+
+
+def change_counts(rows: pa.Table, urls: Int64s) -> pa.Table:
+    """Changes of URLs, a table of `CHANGE_SCHEMA` ascending by URL.
+
+    Args:
+        rows: all captures of the URLs that stand in it, a table of `CAPTURE_SCHEMA`. Of several at one moment the one
+            with the lowest digest id counts.
+        urls: sorted ids of the URLs that count; the filter lets a few others pass.
+    """
+    rows = rows.filter(pa.array(members(urls, int64s(rows["url_id"]))))
+    url, time, digest = (int64s(rows[name]) for name in CAPTURE_SCHEMA.names)
+    order = np.lexsort((digest, time, url))
+    url, time, digest = url[order], time[order], digest[order]
+    first = np.ones(len(url), dtype=np.bool_)
+    first[1:] = (url[1:] != url[:-1]) | (time[1:] != time[:-1])
+    url, time, digest = url[first], time[first], digest[first]
+    starts = group_starts(url)
+    stops = np.append(starts, len(url))[1:]
+    differs = np.zeros(len(url), dtype=np.int64)
+    differs[1:] = (url[1:] == url[:-1]) & (digest[1:] != digest[:-1])
+    changes = np.add.reduceat(differs, starts) if len(starts) else differs
+    return pa.table([url[starts], stops - starts - 1, changes, time[stops - 1] - time[starts]], schema=CHANGE_SCHEMA)
+
+
+def change_rate(intervals: Int64s, changes: Int64s, span: Int64s) -> npt.NDArray[np.float64]:
+    """Changes a day; NaN where there are no two captures; float64[n]."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = -np.log((intervals - changes + 0.5) / (intervals + 0.5)) / (span / DAY / intervals)
+    return np.where(intervals > 0, rate, np.nan)
+
+
+def pooled_counts(counts: pa.Table | None) -> pa.Table:
+    """The rate of all pages together, one row of `POOLED_SCHEMA`."""
+    rate = PRIOR_RATE
+    if counts is not None and counts.num_rows:
+        intervals, changes, span = (sum(counts[name].to_pylist()) for name in CHANGE_SCHEMA.names[1:])
+        if intervals:
+            rate = float(change_rate(np.array([intervals]), np.array([changes]), np.array([span]))[0])
+    return pa.table([[rate]], schema=POOLED_SCHEMA)
+
+
+def with_change_probability(
+    rows: pa.Table, counts: pa.Table | None, pooled: pa.Table | None, now: pa.Table | None
+) -> pa.Table:
+    """Rows with `change_probability`: null where a page was not fetched, 1 where it is not known when.
+
+    Args:
+        rows: rows of a partition, a table of `RANKED_SCHEMA`.
+        counts: results of `change_counts` of the same partition.
+        pooled: result of `pooled_counts`.
+        now: result of `moment`.
+    """
+    rate = np.full(rows.num_rows, PRIOR_RATE if pooled is None else pooled["rate"][0].as_py())
+    if counts is not None and counts.num_rows:
+        counts = counts.sort_by("url_id").combine_chunks()
+        place = positions(int64s(counts["url_id"]), int64s(rows["url_id"]))
+        own = change_rate(*(int64s(counts[name]) for name in CHANGE_SCHEMA.names[1:]))[np.maximum(place, 0)]
+        rate = np.where((place >= 0) & np.isfinite(own), own, rate)
+    fetched = column_array(rows["last_fetched_at"])
+    known = np.asarray(pc.is_valid(fetched).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    times = int64s(pc.fill_null(fetched.cast(pa.int64()), 0))
+    present = int64s(now["time"])[0] if now is not None and now.num_rows else 0
+    days = np.maximum(present - times, 0) / DAY
+    changed = np.where(known, -np.expm1(-rate * days), 1.0)
+    never = ~np.asarray(column_array(rows["fetched"]).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    column = pa.array(changed, mask=never)
+    return rows.set_column(rows.schema.get_field_index("change_probability"), "change_probability", column)
