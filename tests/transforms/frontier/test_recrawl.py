@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,19 +25,17 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 URLS = ("https://a.example/", "https://b.example/", "https://c.example/")
 
 
-def table_of(rows: list[tuple[str, int | None, str | None]]) -> pa.Table:
+def table_of(rows: Sequence[tuple[str, int | None, str | None]]) -> pa.Table:
     """Captures: URL, hours since the begin, digest."""
     times = [None if hours is None else BEGIN + timedelta(hours=hours) for _, hours, _ in rows]
-    return pa.table(
-        [pa.array([row[0] for row in rows], pa.string()), pa.array(times, TIMESTAMP), pa.array([row[2] for row in rows], pa.string())],
-        names=list(recrawl.COLUMNS),
-    )  # fmt: skip
+    urls, digests = (pa.array([row[column] for row in rows], pa.string()) for column in (0, 2))
+    return pa.table([urls, pa.array(times, TIMESTAMP), digests], names=list(recrawl.COLUMNS))
 
 
-def rate_of(rows: list[tuple[int, str]]) -> tuple[int, int, float] | None:
+def rate_of(rows: list[tuple[int, str]]) -> tuple[int, int, float]:
     """Intervals, changes and days of one page's captures at different hours."""
     rows = sorted(rows)
-    changes = sum(first[1] != second[1] for first, second in zip(rows, rows[1:], strict=False))
+    changes = sum(first[1] != second[1] for first, second in pairwise(rows))
     return len(rows) - 1, changes, (rows[-1][0] - rows[0][0]) / 24
 
 
