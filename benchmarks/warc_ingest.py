@@ -10,8 +10,7 @@ from __future__ import annotations
 import gzip
 import random
 import tempfile
-import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,11 @@ from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 from resiliparse.parse.lang import detect_fast
 
+from benchmarks.harness import Result, compare, interleaved
 from transforms.sources import warc
 
 PAGES = 1_000
+QUICK_PAGES = 60
 REPEATS = 5
 AIM = 1.5
 
@@ -85,18 +86,8 @@ def _page(draw: random.Random, host: str, pages: int) -> str:
     )
 
 
-def _best(*actions: Callable[[], Any]) -> list[float]:
-    """The best time of each action; they take turns, so that a busy moment of the machine meets them all."""
-    seconds: list[list[float]] = [[] for _ in actions]
-    for _ in range(REPEATS):
-        for action, times in zip(actions, seconds, strict=True):
-            begin = time.perf_counter()
-            action()
-            times.append(time.perf_counter() - begin)
-    return [min(times) for times in seconds]
-
-
-def _ours(path: Path) -> tuple[int, int]:
+def read_with_ours(path: Path) -> tuple[int, int]:
+    """Ours: pages and links of the crawl."""
     pages = links = 0
     with path.open("rb") as stream:
         for batch in warc.read(stream, source=str(path)):
@@ -105,7 +96,8 @@ def _ours(path: Path) -> tuple[int, int]:
     return pages, links
 
 
-def _bare(path: Path) -> tuple[int, int]:
+def read_in_a_loop(path: Path) -> tuple[int, int]:
+    """The peer: pages and links that the bare loop takes."""
     pages: list[tuple[Any, ...]] = []
     links: list[tuple[str, str, str | None, bool]] = []
     with path.open("rb") as stream:
@@ -139,29 +131,23 @@ def _bare(path: Path) -> tuple[int, int]:
     return len(pages), len(links)
 
 
-def run() -> list[dict[str, Any]]:
+def run(*, quick: bool = False) -> list[Result]:
     """Results of the benchmark.
 
     Raises:
         RuntimeError: the two don't find the same numbers of pages and links.
     """
+    pages, repeats = (QUICK_PAGES, 1) if quick else (PAGES, REPEATS)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "crawl.warc.gz"
-        write_crawl(path, PAGES)
-        found, expected = _ours(path), _bare(path)
+        write_crawl(path, pages)
+        found, expected = read_with_ours(path), read_in_a_loop(path)
         if found != expected:
             raise RuntimeError(f"found {found} pages and links, the peer {expected}")
-        ours, peer = _best(lambda: _ours(path), lambda: _bare(path))
+        ours, peer = interleaved([partial(read_with_ours, path), partial(read_in_a_loop, path)], repeats)
         size = path.stat().st_size
-    return [
-        {
-            "name": "warc_ingest",
-            "peer": "FastWARC + Resiliparse",
-            "ours_s": ours,
-            "peer_s": peer,
-            "ratio": ours / peer,
-            "aim": AIM,
-            "met": ours / peer <= AIM,
-            "note": f"{found[0]:,} pages, {found[1]:,} links, {size:,} bytes, one core each",
-        }
-    ]
+    note = (
+        f"{found[0]:,} pages, {found[1]:,} links, {size:,} bytes, one core each: {found[0] / ours.wall_s:,.0f} pages a "
+        f"second; ours {ours}; loop {peer}"
+    )
+    return [compare("warc_ingest", "FastWARC + Resiliparse", ours.wall_s, peer.wall_s, AIM, note)]

@@ -156,6 +156,10 @@ def ingest(
     metrics = run_pipeline(
         options, partial(_build, ranges=ranges, reading=reading, output=output, partitions=partitions)
     )
+    if metrics is None:
+        raise InputError(
+            "--template_location: found with ingest, expected with rank: inputs are listed when a job starts"
+        )
     folders.complete_parts(output, {table.name: table.schema for table in TABLES})
     balance = _balance(output)
     files.delete(files.join(output, BALANCE_FOLDER))
@@ -166,6 +170,7 @@ def ingest(
         "sources": sources,
         "sessions": _entry(balance, "", "sessions"),
         "moved": {row["name"]: row["count"] for row in balance if row["kind"] == "moved"},
+        **_left_out(sources, balance, rows),
         "rows": rows,
         "rejected": folders.rejects_by_reason(output),
         "stages": stage_rows(metrics),
@@ -217,6 +222,8 @@ def _sources(arguments: argparse.Namespace, logs: LogOptions) -> list[tuple[str,
         for path in paths:
             if name in formats.FORMATS:
                 formats.FORMATS[name].check(path)
+            else:
+                formats.check_readable(path)
             found.append((path, name))
     return list(dict.fromkeys(found))
 
@@ -269,6 +276,18 @@ def _source_rows(ranges: Sequence[SourceRange], balance: Sequence[dict[str, Any]
     return entries
 
 
+def _left_out(
+    sources: Sequence[dict[str, Any]], balance: Sequence[dict[str, Any]], rows: dict[str, int]
+) -> dict[str, dict[str, int]]:
+    """Rows of links that the files gave and the snapshot does not have: of outdated captures, and repetitions."""
+    given = sum(entry["rows"].get(LINKS.name, 0) for entry in sources)
+    outdated = sum(row["count"] for row in balance if (row["kind"], row["name"]) == ("outdated", LINKS.name))
+    repeated = given - outdated - rows[LINKS.name]
+    if repeated < 0:
+        raise RuntimeError(f"{given} links read and {outdated} outdated, but {rows[LINKS.name]} written")
+    return {"outdated": {LINKS.name: outdated}, "repeated": {LINKS.name: repeated}}
+
+
 def _summary(output: str, manifest: dict[str, Any], metrics: RunMetrics) -> str:
     lines = [f"{'records':>12} {'used':>12} {'rejected':>10} {'ignored':>10}  file"]
     for entry in manifest["sources"]:
@@ -287,6 +306,9 @@ def _summary(output: str, manifest: dict[str, Any], metrics: RunMetrics) -> str:
         f"{output}: {rows['pages']:,} pages, {rows['links']:,} links, {rows['clicks']:,} clicks, "
         f"{rows['aliases']:,} aliases, {rows['rejects']:,} rejects, in {metrics.seconds:.1f} s"
     )
+    outdated = manifest["outdated"][LINKS.name]
+    if outdated:
+        lines.append(f"{outdated:,} links of outdated captures are left out")
     return "\n".join(lines)
 
 

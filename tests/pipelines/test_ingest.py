@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,61 @@ def test_records_of_one_fetch_fill_each_other(tmp_path: Path) -> None:
     [row] = read_rows(tmp_path / "snapshot" / "pages")
     assert (row["title"], row["text"], row["status"], row["content_digest"]) == ("Owls", "of the night", 200, "d2")
     assert read_rows(tmp_path / "snapshot" / "history") == []
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_links_of_outdated_captures_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int, seed: int
+) -> None:
+    """Random captures, a few undated, in files of random order, against the rule written out capture by capture."""
+    draw = random.Random(seed)
+    monkeypatch.setattr(ingest, "partition_count", lambda _: partitions)
+    captures: list[dict[str, Any]] = [
+        {
+            "url": f"https://site{draw.randrange(3)}.example/{draw.randrange(8)}",
+            "fetched_at": draw.choice([None, *(f"2024-01-0{day}T00:00:00Z" for day in range(1, 8))]),
+            "title": f"title {number}",
+            "links": [f"https://other.example/{draw.randrange(40)}" for _ in range(draw.randrange(5))],
+        }
+        for number in range(120)
+    ]
+    bare = [("https://site0.example/0", "https://bare.example/"), ("https://unseen.example/", "https://bare.example/")]
+    newest: dict[str, tuple[str, str]] = {}
+    for capture in captures:
+        rank = (capture["fetched_at"] or "", "" if capture["fetched_at"] else capture["title"])
+        newest[capture["url"]] = max(rank, newest.get(capture["url"], ("", "")))
+    expected, outdated = set(bare), 0
+    for capture in captures:
+        rank = (capture["fetched_at"] or "", "" if capture["fetched_at"] else capture["title"])
+        if rank == newest[capture["url"]]:
+            expected |= {(capture["url"], target) for target in capture["links"]}
+        else:
+            outdated += len(capture["links"])
+    assert outdated > 50
+
+    outputs = []
+    for attempt in range(2):
+        draw.shuffle(captures)
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        for part in range(attempt + 1):
+            lines = map(json.dumps, captures[part :: attempt + 1])
+            (folder / f"items-{part}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        rows = [json.dumps({"source_url": source, "target_url": target}) for source, target in bare]
+        (folder / "links.json").write_text("\n".join(rows), encoding="utf-8")
+        output = folder / "snapshot"
+        assert run_ingest(output, "--scrapy", f"{folder}/items-*", "--links", f"{folder}/links.json") == 0
+        links = [(row["source_url"], row["target_url"]) for row in read_rows(output / "links")]
+        assert len(links) == len(set(links))
+        assert set(links) == expected
+        manifest = manifest_of(output)
+        given = sum(entry["rows"].get("links", 0) for entry in manifest["sources"])
+        assert given == len(bare) + sum(len(capture["links"]) for capture in captures)
+        assert manifest["outdated"] == {"links": outdated}
+        assert given == manifest["rows"]["links"] + outdated + manifest["repeated"]["links"]
+        outputs.append(table_bytes(output))
+    assert outputs[0] == outputs[1]
 
 
 def test_traps_are_marked_and_kept(tmp_path: Path) -> None:
@@ -183,6 +239,28 @@ def test_unusable_options_end_with_status_2(
     assert expected in message
     assert message.count("\n") == 1
     assert not (tmp_path / "snapshot").exists()
+
+
+def test_lists_of_paths_are_read_behind_their_base(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = tmp_path / "data"
+    (base / "deep").mkdir(parents=True)
+    for number in range(3):
+        line = f"{number}\towls\t2006-03-01 07:17:12\t1\thttp://a.example/\n"
+        (base / "deep" / f"{number}.log").write_text(line, encoding="utf-8")
+    listing = tmp_path / "log.paths"
+    listing.write_text("deep/0.log\n/deep/2.log\n", encoding="utf-8")
+    options = ["--log", f"aol={listing}", "--path-list", "--base-url", str(base)]
+    assert run_ingest(tmp_path / "snapshot", *options) == 0
+    paths = [entry["path"] for entry in manifest_of(tmp_path / "snapshot")["sources"]]
+    assert paths == [f"{base}/deep/0.log", f"{base}/deep/2.log"]
+    assert len(read_rows(tmp_path / "snapshot" / "clicks")) == 2
+
+    listing.write_text("deep/0.log\ndeep/missing.log\n", encoding="utf-8")
+    assert run_ingest(tmp_path / "other", *options) == 2
+    message = capsys.readouterr().err
+    assert "deep/missing.log: can't be read: No such file" in message
+    assert message.count("\n") == 1
+    assert not (tmp_path / "other").exists()
 
 
 def test_unreadable_parquet_ends_with_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,16 +5,34 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
-from schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS, TableSchema, conform
+from schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS, TIMESTAMP, TableSchema, conform
 
 TABLES: Mapping[str, TableSchema] = {
     schema.name: schema for schema in (PAGES, LINKS, CLICKS, ALIASES, HISTORY, REJECTS)
 }
 """The tables a source may fill, by name."""
+
+CAPTURES = TableSchema(
+    "captures",
+    pa.schema(
+        [
+            pa.field("is_capture", pa.bool_(), nullable=False),
+            pa.field("captured_at", TIMESTAMP),
+            pa.field("captured_digest", pa.string()),
+            pa.field("captured_state", pa.int64()),
+        ]
+    ),
+)
+"""From which capture of its source page a link was read, if from any: what the capture's row of `PAGES` says.
+
+`captured_at` is the row's `fetched_at`, `captured_digest` its `content_digest`; where the time is unknown,
+`captured_state` stands for all that the row says (`transforms.sources.pages.page_states`).
+"""
 
 MAX_BATCH_BYTES = 2 << 20
 """Bytes of text after which a batch is handed on: elements between stages stay at 1-4 MiB."""
@@ -25,6 +43,7 @@ MAX_BATCH_RECORDS = 1 << 16
 MAX_REJECT_CHARS = 2_000
 """Characters of a record that a reject row quotes: enough to find the record, never a whole page."""
 
+_CAPTURED = CAPTURES.schema.types[1:]
 _ROW_BYTES = 32  # an estimate of what a row weighs besides its text: offsets, validity, numbers
 
 
@@ -39,9 +58,11 @@ class SourceBatch:
         rejected: number of records that could not be used, by reason; each also has a row in `rejects`.
         ignored: number of records left aside on purpose, by reason.
         counters: events that are no record's fate, such as links over a page's cap.
+        captures: table of `CAPTURES`, one row for each of `tables["links"]`; None where no link was read from a capture
+            of its page, so that nothing that is known of the page outdates it.
 
     Raises:
-        ValueError: a table's name is unknown, or records differ from used + rejected + ignored.
+        ValueError: a table's name is unknown, records differ from used + rejected + ignored, or captures from links.
     """
 
     tables: Mapping[str, pa.Table]
@@ -50,6 +71,7 @@ class SourceBatch:
     rejected: Mapping[str, int]
     ignored: Mapping[str, int]
     counters: Mapping[str, int] = field(default_factory=dict)
+    captures: pa.Table | None = None
 
     def __post_init__(self) -> None:
         """Hold the batch to its balance."""
@@ -62,6 +84,17 @@ class SourceBatch:
                 f"found {self.records} records, expected {accounted}: used {self.used}, "
                 f"rejected {dict(self.rejected)}, ignored {dict(self.ignored)}"
             )
+        links = self.tables[LINKS.name].num_rows if LINKS.name in self.tables else 0
+        if self.captures is not None and self.captures.num_rows != links:
+            raise ValueError(f"found {self.captures.num_rows} captures, expected one for each of {links} links")
+
+
+class Capture(NamedTuple):
+    """A capture of a page, as `CAPTURES` tells it; the time is in microseconds since 1970 in UTC."""
+
+    captured_at: int | None
+    digest: str | None
+    state: int | None
 
 
 class BatchBuilder:
@@ -90,6 +123,7 @@ class BatchBuilder:
         self._rejected: Counter[str] = Counter()
         self._ignored: Counter[str] = Counter()
         self._counters: Counter[str] = Counter()
+        self._captured: list[tuple[Capture, int, int]] = []  # with first and number of its rows among appended links
 
     def _lists(self, table: str) -> tuple[list[Any], ...]:
         lists = self._columns.get(table)
@@ -112,6 +146,11 @@ class BatchBuilder:
             if more and isinstance(more[0], str):
                 self._bytes += sum(map(len, filter(None, more)))
         self._bytes += _ROW_BYTES * len(columns[0])
+
+    def extend_links(self, columns: Sequence[Sequence[Any]], capture: Capture) -> None:
+        """Add links read from a capture of their source page, columns as for `extend`."""
+        self._captured.append((capture, len(self._lists(LINKS.name)[0]), len(columns[0])))
+        self.extend(LINKS.name, columns)
 
     def add(self, table: str, rows: pa.Table) -> None:
         """Add an Arrow table's rows; its columns are conformed to the schema."""
@@ -178,7 +217,19 @@ class BatchBuilder:
             rejected=dict(self._rejected),
             ignored=dict(self._ignored),
             counters=dict(self._counters),
+            captures=self._captures(tables[LINKS.name].num_rows) if self._captured else None,
         )
+
+    def _captures(self, links: int) -> pa.Table:
+        """The capture of each link; those that were appended stand behind those that were added."""
+        added = sum(rows.num_rows for rows in self._ready.get(LINKS.name, []))
+        number = np.full(links, -1, dtype=np.int64)
+        for capture, (_, first, count) in enumerate(self._captured):
+            number[added + first : added + first + count] = capture
+        captures = [capture for capture, _, _ in self._captured]
+        columns = [pa.array(column, kind) for column, kind in zip(zip(*captures, strict=True), _CAPTURED, strict=True)]
+        chosen = pa.array(number, mask=number < 0)
+        return pa.table([pa.array(number >= 0), *(column.take(chosen) for column in columns)], schema=CAPTURES.schema)
 
 
 def _array(values: list[Any], dtype: pa.DataType) -> pa.Array:

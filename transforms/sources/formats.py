@@ -16,7 +16,7 @@ from transforms.sources import cc_index, heritrix, nutch, scrapy, tables, warc, 
 from transforms.sources.archive import may_be_archive
 from transforms.sources.batch import SourceBatch
 from transforms.sources.download import download
-from transforms.sources.logs.lines import is_compressed, line_range
+from transforms.sources.logs.lines import DamagedStreamError, decompressed, is_compressed, line_range
 from transforms.sources.pages import CrawlLimits
 from transforms.sources.parquet import groups_in_range
 
@@ -66,21 +66,24 @@ def expand(option: str, pattern: str) -> list[str]:
 
 
 def listed_paths(listing: str, base_url: str | None) -> list[str]:
-    """Paths that a list names, one a line, each behind the base.
+    """Paths that a list names, one a line, each behind the base unless it is a whole URL.
+
+    The list may be compressed, as lists of Common Crawl are.
 
     Raises:
         InputError: the list can't be read or is empty.
     """
     with open_source(listing) as stream:
-        content = stream.read()
-    if content.startswith(b"\x1f\x8b"):
-        import gzip
-
-        content = gzip.decompress(content)
+        try:
+            content = b"".join(decompressed(stream))
+        except DamagedStreamError as cause:
+            raise InputError(f"{listing}: can't be read: {cause}") from cause
     paths = [line.strip() for line in content.decode("utf-8", "replace").splitlines() if line.strip()]
     if not paths:
         raise InputError(f"{listing}: lists no path, expected one a line")
-    return [path if base_url is None else f"{base_url.rstrip('/')}/{path.lstrip('/')}" for path in paths]
+    if base_url is None:
+        return paths
+    return [path if "://" in path else f"{base_url.rstrip('/')}/{path.lstrip('/')}" for path in paths]
 
 
 @contextmanager
@@ -110,7 +113,12 @@ def _is_http(path: str) -> bool:
     return path.startswith(("http://", "https://"))
 
 
-def _check_readable(path: str) -> None:
+def check_readable(path: str) -> None:
+    """Checks that a file is there and can be read; one behind http(s) is only looked at when it is fetched.
+
+    Raises:
+        InputError: it can't be read.
+    """
     if not _is_http(path):
         with files.open_binary(path) as stream:
             _head(stream, path)
@@ -214,7 +222,7 @@ def _table(name: str) -> SourceFormat:
 
 
 def _text(text: str, read: Read) -> SourceFormat:
-    return SourceFormat(text, read, _check_readable, _lines_split)
+    return SourceFormat(text, read, check_readable, _lines_split)
 
 
 FORMATS: Mapping[str, SourceFormat] = {

@@ -7,9 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from schemas.tables import GONE_STATUSES
+from transforms.columnar.ids import text_ids
 from transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
-from transforms.sources.batch import BatchBuilder
+from transforms.sources.batch import BatchBuilder, Capture, well_formed
 from transforms.sources.links import DEFAULT_MAX_LINKS, PageLinks
 from transforms.sources.urls import canonical_url
 
@@ -125,15 +131,31 @@ def page(
     """Add the rows of a page that was fetched, and count its record as used."""
     builder.append("pages", (fetch.url, fetch.fetched_at, fetch.status, title, text, None, language, fetch.digest))
     if links is not None:
-        page_links(builder, fetch, links)
+        state = _page_state(fetch, title, text) if fetch.fetched_at is None else None
+        _page_links(builder, fetch, links, Capture(fetch.fetched_at, fetch.digest, state))
     builder.use()
 
 
-def page_links(builder: BatchBuilder, fetch: Fetch, links: PageLinks) -> None:
+def page_states(pages: pa.Table) -> npt.NDArray[np.int64]:
+    """Numbers that are equal where status, digest, title and text of rows of `PAGES` are, int64[n]."""
+    told = [pages["status"].cast(pa.string()), pages["content_digest"], pages["title"], pages["text"]]
+    texts = pc.binary_join_element_wise(*(pc.fill_null(column, "") for column in told), "\x1f")
+    return text_ids(texts)
+
+
+def _page_state(fetch: Fetch, title: str | None, text: str | None) -> int:
+    values = (fetch.status, fetch.digest, title, text)
+    columns = [None if value is None else well_formed(str(value)) for value in values]
+    names = ("status", "content_digest", "title", "text")
+    row = pa.table([pa.array([value], pa.string()) for value in columns], names=names)
+    return int(page_states(row)[0])
+
+
+def _page_links(builder: BatchBuilder, fetch: Fetch, links: PageLinks, capture: Capture) -> None:
     """Add the rows of where a page leads; its record's fate is settled elsewhere."""
     if links.targets:
         nofollows = [True] * len(links.targets) if links.nofollow else links.nofollows
-        builder.extend("links", ([fetch.url] * len(links.targets), links.targets, links.anchors, nofollows))
+        builder.extend_links(([fetch.url] * len(links.targets), links.targets, links.anchors, nofollows), capture)
     for kind, target in _aliases(links):
         builder.append("aliases", (fetch.url, target, fetch.fetched_at, kind))
     for reason, href in links.bad:

@@ -1,6 +1,7 @@
 """From the rows of all sources to a snapshot: one row a page, links and clicks at the addresses that pages moved to.
 
-The newest record of a canonical URL is its page; what earlier ones say of their content is kept as history. Redirects
+The newest record of a canonical URL is its page, and the links of older ones are left out; what these say of their
+content is kept as history. Links that were read from no capture of a page, as those of a table, always count. Redirects
 and refreshes are aliases: a link or click to the old address counts for the new one. Which rows come out, and in which
 order, depends on the rows alone, not on files, partitions or their order.
 """
@@ -27,7 +28,7 @@ from transforms.columnar.arrays import (
     sort_rows,
 )
 from transforms.columnar.ids import text_ids
-from transforms.sources.pages import META_REFRESH, REDIRECT
+from transforms.sources.pages import META_REFRESH, REDIRECT, page_states
 
 MAX_HOPS = 20
 """Aliases followed from one address, the bound of browsers (Fetch standard, HTTP-redirect fetch)."""
@@ -44,7 +45,13 @@ BALANCE_SCHEMA = pa.schema(
         pa.field("count", pa.int64()),
     ]
 )
-"""What became of the records of a file: kind is one of `records`, `used`, `rejected`, `ignored`, `rows`, `counters`."""
+"""What became of the records of a file: kind is one of `records`, `used`, `rejected`, `ignored`, `rows`, `counters`.
+
+Rows of no file tell of rows of a table: how many are `outdated`, and how many addresses `moved`.
+"""
+
+BALANCE = "balance"
+"""Name of outputs that are tables of `BALANCE_SCHEMA`."""
 
 _OLDEST = pa.scalar(-(1 << 62), pa.int64())
 
@@ -131,12 +138,13 @@ def _sorted_history(rows: pa.Table) -> pa.Table:
 
 
 def page_partition(
-    pages: pa.Table | None, aliases: pa.Table | None, history: pa.Table | None
+    pages: pa.Table | None, aliases: pa.Table | None, history: pa.Table | None, captured: pa.Table | None
 ) -> Iterator[tuple[str, pa.Table]]:
-    """The pages, aliases and history of one partition of URLs.
+    """The pages, aliases and history of one partition of URLs, and the links of its pages' newest captures.
 
     Yields:
-        (table name, table) sorted by URL; an alias that is older than the page found at its address is left out.
+        (table name, table), all but the links sorted by URL; an alias that is older than the page found at its address
+        is left out, and so are links of older captures, which a table `balance` counts.
     """
     newest = PAGES.empty()
     past = [] if history is None else [history.select(HISTORY.schema.names).cast(HISTORY.schema)]
@@ -144,10 +152,46 @@ def page_partition(
         newest, earlier = newest_pages(pages.select(PAGES.schema.names))
         past.append(earlier)
     yield PAGES.name, newest
+    if captured is not None:
+        links = current_links(captured, newest)
+        yield LINKS.name, links
+        yield BALANCE, _event("outdated", LINKS.name, captured.num_rows - links.num_rows)
     if past:
         yield HISTORY.name, _sorted_history(pa.concat_tables(past))
     if aliases is not None:
         yield ALIASES.name, _current_aliases(aliases.select(ALIASES.schema.names).cast(ALIASES.schema), newest)
+
+
+def current_links(captured: pa.Table, pages: pa.Table) -> pa.Table:
+    """The links (`LINKS`) of those captures that `pages` shows.
+
+    A capture is shown if its time is that of the row, or its content is, as the digests say: a newer record that found
+    the same content, even one that tells no links, leaves the older one's as they are. Captures whose time is unknown
+    are shown by a row without a time that says what they say.
+
+    Args:
+        captured: links with their captures (`LINKS` and `CAPTURES`).
+        pages: one row for each URL (`PAGES`); links of other URLs are kept.
+    """
+    ids = text_ids(pages["url"])
+    order = np.argsort(ids)
+    place = positions(ids[order], text_ids(captured["source_url"]))
+    known = place >= 0
+    rows = pa.array(np.where(known, order[np.maximum(place, 0)] if len(order) else 0, 0), mask=~known)
+    own = {name: column_array(pages[name]).take(rows) for name in ("fetched_at", "content_digest")}
+    when = column_array(captured["captured_at"])
+    dated = np.asarray(column_array(pages["fetched_at"]).is_valid())
+    states = np.zeros(pages.num_rows, dtype=np.int64)
+    states[~dated] = page_states(pages.filter(pa.array(~dated)))
+    state = pa.array(states, mask=dated).take(rows)
+    shown = pc.or_(
+        pc.fill_null(pc.equal(when, own["fetched_at"]), False),
+        pc.or_(
+            pc.fill_null(pc.equal(column_array(captured["captured_digest"]), own["content_digest"]), False),
+            pc.fill_null(pc.equal(column_array(captured["captured_state"]), state), False),
+        ),
+    )
+    return captured.filter(pc.or_(shown, pa.array(~known))).select(LINKS.schema.names).cast(LINKS.schema)
 
 
 def _current_aliases(aliases: pa.Table, pages: pa.Table) -> pa.Table:
@@ -235,18 +279,18 @@ def moved_links(links: pa.Table, prepared: Moves) -> Iterator[tuple[str, pa.Tabl
     """Links with moved targets and the id of their source; a link that comes to lead to its own page stays."""
     table, count = prepared.apply(links, "target_url")
     yield MAIN, with_id(table, "source_url", "source_id")
-    yield "balance", _moved("links", count)
+    yield BALANCE, _event("moved", LINKS.name, count)
 
 
 def moved_clicks(clicks: pa.Table, prepared: Moves) -> Iterator[tuple[str, pa.Table]]:
     """Clicks with moved addresses and the id of their user."""
     table, count = prepared.apply(clicks, "url")
     yield MAIN, with_id(table, "user_id", "user")
-    yield "balance", _moved("clicks", count)
+    yield BALANCE, _event("moved", CLICKS.name, count)
 
 
-def _moved(name: str, count: int) -> pa.Table:
-    return pa.table([[""], [""], ["moved"], [name], [count]], schema=BALANCE_SCHEMA)
+def _event(kind: str, name: str, count: int) -> pa.Table:
+    return pa.table([[""], [""], [kind], [name], [count]], schema=BALANCE_SCHEMA)
 
 
 def link_rows(_: int, rows: pa.Table) -> pa.Table:

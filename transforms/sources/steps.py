@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import apache_beam as beam
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS
 from transforms.columnar import files
@@ -15,11 +16,13 @@ from transforms.columnar.arrays import MAIN, bounded_slices
 from transforms.columnar.ids import text_ids
 from transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, WriteOne, WritePartitions
 from transforms.sources import snapshot
-from transforms.sources.batch import SourceBatch
+from transforms.sources.batch import TABLES, SourceBatch
 from transforms.sources.logs.sessions import click_sequences
 from transforms.sources.traps import trap_candidates, trap_marks
 
-BALANCE, VISITS = "balance", "visits"
+BALANCE, VISITS = snapshot.BALANCE, "visits"
+CAPTURED = "captured"
+"""Links read from captures of their pages."""
 SESSIONS = "sessions"
 
 BALANCE_FOLDER = "balance"
@@ -69,7 +72,7 @@ class WriteSnapshot(beam.PTransform[Any, Any]):
             | MapTables(
                 "read sources",
                 partial(_read_range, read=self._read),
-                tags=(PAGES.name, LINKS.name, CLICKS.name, ALIASES.name, HISTORY.name, REJECTS.name, VISITS, BALANCE),
+                tags=(*TABLES, CAPTURED, VISITS, BALANCE),
             )
         )
         sessions = {"visits": read[VISITS] | MapTables("key visits", partial(snapshot.with_id, column="user_id"))} | (
@@ -85,23 +88,28 @@ class WriteSnapshot(beam.PTransform[Any, Any]):
         by_url = {
             name: read[name] | MapTables(f"key {name}", snapshot.with_id)
             for name in (PAGES.name, ALIASES.name, HISTORY.name)
-        } | MergePartitions(
+        }
+        by_url[CAPTURED] = read[CAPTURED] | MapTables(
+            "key captured links", partial(snapshot.with_id, column="source_url")
+        )
+        newest = by_url | MergePartitions(
             "choose newest pages",
             _page_partition,
             partitions=self._partitions,
             key="url_id",
-            tags=(PAGES.name, ALIASES.name, HISTORY.name),
+            tags=(PAGES.name, ALIASES.name, HISTORY.name, LINKS.name, BALANCE),
         )
-        moves = {"aliases": by_url[ALIASES.name]} | GatherTables("follow aliases", snapshot.moves)
+        moves = {"aliases": newest[ALIASES.name]} | GatherTables("follow aliases", snapshot.moves)
         sides: dict[str, Any] = {"sides": {"moves": moves}, "prepare": snapshot.Moves.of, "tags": (MAIN, BALANCE)}
-        links = read[LINKS.name] | MapTables("move links", snapshot.moved_links, **sides)
+        all_links = (read[LINKS.name], newest[LINKS.name]) | "all links" >> beam.Flatten()
+        links = all_links | MapTables("move links", snapshot.moved_links, **sides)
         moved_clicks = clicks | MapTables("move clicks", snapshot.moved_clicks, **sides)
         self._write(LINKS.name, links[MAIN], snapshot.link_rows, "source_id")
         self._write(CLICKS.name, moved_clicks[MAIN], snapshot.click_rows, "user")
         for name in (PAGES.name, ALIASES.name, HISTORY.name):
-            keyed = by_url[name] | MapTables(f"key written {name}", snapshot.with_id)
+            keyed = newest[name] | MapTables(f"key written {name}", snapshot.with_id)
             self._write(name, keyed, partial(_same_rows, name=name), "url_id")
-        candidates = read[LINKS.name] | MapTables("find traps", trap_candidates)
+        candidates = all_links | MapTables("find traps", trap_candidates)
         traps = {"candidates": candidates} | MergePartitions(
             "mark traps", _trap_marks, partitions=self._partitions, key="family_id"
         )
@@ -111,6 +119,7 @@ class WriteSnapshot(beam.PTransform[Any, Any]):
         balance = (
             read[BALANCE],
             sessions[BALANCE],
+            newest[BALANCE],
             links[BALANCE],
             moved_clicks[BALANCE],
         ) | "all balances" >> beam.Flatten()
@@ -126,7 +135,7 @@ class WriteSnapshot(beam.PTransform[Any, Any]):
 
 def _read_range(source: SourceRange, *, read: ReadRange) -> Iterator[tuple[str, pa.Table]]:
     for batch in read(SourceRange(*source)):
-        for name, table in batch.tables.items():
+        for name, table in _tables(batch):
             for piece in bounded_slices(table):
                 yield name, piece
         visits = getattr(batch, "visits", None)
@@ -134,6 +143,18 @@ def _read_range(source: SourceRange, *, read: ReadRange) -> Iterator[tuple[str, 
             for piece in bounded_slices(visits):
                 yield VISITS, piece
         yield BALANCE, _balance(source, batch)
+
+
+def _tables(batch: SourceBatch) -> Iterator[tuple[str, pa.Table]]:
+    """The tables of a batch, links of captures by themselves."""
+    for name, table in batch.tables.items():
+        if name != LINKS.name or batch.captures is None:
+            yield name, table
+            continue
+        captures = batch.captures
+        schema = pa.schema([*table.schema, *captures.schema])
+        yield CAPTURED, pa.table([*table.columns, *captures.columns], schema=schema).filter(captures["is_capture"])
+        yield name, table.filter(pc.invert(captures["is_capture"]))
 
 
 def _balance(source: SourceRange, batch: SourceBatch) -> pa.Table:
@@ -163,9 +184,9 @@ def _click_sequences(_: int, visits: pa.Table) -> Iterator[tuple[str, pa.Table]]
 
 
 def _page_partition(
-    _: int, pages: pa.Table | None, aliases: pa.Table | None, history: pa.Table | None
+    _: int, pages: pa.Table | None, aliases: pa.Table | None, history: pa.Table | None, captured: pa.Table | None
 ) -> Iterator[tuple[str, pa.Table]]:
-    for name, table in snapshot.page_partition(pages, aliases, history):
+    for name, table in snapshot.page_partition(pages, aliases, history, captured):
         for piece in bounded_slices(table):
             yield name, piece
 

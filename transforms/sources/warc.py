@@ -4,6 +4,7 @@
 |---|---|
 | response with HTML or plain text, status 2xx | page, its links, and aliases from a refresh or canonical link |
 | resource with HTML or plain text | the same, status unknown |
+| PDF or XML with a title, status 2xx | page with this title, without text and links |
 | redirect (301, 302, 303, 307, 308) | alias |
 | response 404 or 410 | page row without text |
 | response 304, revisit | history row: the page was visited, its content is the one with this digest |
@@ -22,7 +23,9 @@ from typing import BinaryIO
 
 from transforms.sources.archive import Record, read_records
 from transforms.sources.batch import BatchBuilder, SourceBatch
+from transforms.sources.documents import document_title, may_have_title
 from transforms.sources.html import MAX_TEXT_CHARS, decode_html, guess_language, read_html
+from transforms.sources.links import PageLinks
 from transforms.sources.pages import CrawlLimits, Fetch, microseconds, page, settle_status
 from transforms.sources.payload import (
     HTML_TYPES,
@@ -122,7 +125,7 @@ def _revisit(builder: BatchBuilder, url: str, fetched_at: int | None, digest: st
 def _settle_content(builder: BatchBuilder, fetch: Fetch, message: HttpMessage, limits: CrawlLimits) -> None:
     content_type = message.content_type
     if not _may_be_page(content_type):
-        builder.ignore("not-html")
+        _settle_document(builder, fetch, message, limits)
         return
     body = decode_body(message, limits.max_record_bytes)
     if body.problem is not None and not body.content:
@@ -133,9 +136,7 @@ def _settle_content(builder: BatchBuilder, fetch: Fetch, message: HttpMessage, l
     if content_type is None and not looks_like_html(body.content):
         builder.ignore("not-html")
         return
-    if fetch.digest is None:
-        digest = "sha1:" + base64.b32encode(hashlib.sha1(body.content, usedforsecurity=False).digest()).decode()
-        fetch = Fetch(fetch.url, fetch.fetched_at, fetch.status, digest, fetch.record)
+    fetch = _digested(fetch, body.content)
     if content_type == PLAIN_TEXT:
         text = decode_html(body.content, message.charset)[:MAX_TEXT_CHARS].strip() or None
         page(builder, fetch, title=None, text=text, language=guess_language(text))
@@ -149,3 +150,24 @@ def _settle_content(builder: BatchBuilder, fetch: Fetch, message: HttpMessage, l
         max_links=limits.max_links,
     )
     page(builder, fetch, title=html.title, text=html.text, language=html.language, links=html.links)
+
+
+def _settle_document(builder: BatchBuilder, fetch: Fetch, message: HttpMessage, limits: CrawlLimits) -> None:
+    title, directives = None, PageLinks(fetch.url)
+    directives.robots(message.headers.get("x-robots-tag", ""))
+    if may_have_title(message.content_type) and not directives.noindex:
+        content = decode_body(message, limits.max_record_bytes).content
+        title = document_title(message.content_type, content, message.charset)
+        fetch = _digested(fetch, content)
+    if title is None:
+        builder.ignore("not-html")
+    else:
+        page(builder, fetch, title=title, text=None, language=None)
+
+
+def _digested(fetch: Fetch, content: bytes) -> Fetch:
+    """The fetch with a digest of its content, made here where the crawler gave none."""
+    if fetch.digest is not None:
+        return fetch
+    digest = "sha1:" + base64.b32encode(hashlib.sha1(content, usedforsecurity=False).digest()).decode()
+    return Fetch(fetch.url, fetch.fetched_at, fetch.status, digest, fetch.record)

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.tables import LINKS, PAGES
-from transforms.sources.batch import MAX_REJECT_CHARS, BatchBuilder, SourceBatch, well_formed
+from transforms.sources.batch import CAPTURES, MAX_REJECT_CHARS, BatchBuilder, Capture, SourceBatch, well_formed
 
 
 def test_a_batch_that_does_not_balance_is_an_error() -> None:
@@ -36,6 +36,43 @@ def test_builder_conforms_rows_and_keeps_the_balance() -> None:
     rejects = batch.tables["rejects"].to_pylist()
     assert [(row["stage"], row["reason"]) for row in rejects] == [("warc", "url-invalid"), ("links", "host-missing")]
     assert len(rejects[0]["record"]) == MAX_REJECT_CHARS
+
+
+def test_links_know_the_capture_that_they_were_read_from() -> None:
+    builder = BatchBuilder("warc")
+    builder.append("links", ("http://a/", "http://b/", None, None))
+    builder.extend_links(
+        (["http://c/"] * 2, ["http://d/", "http://e/"], [None, None], [False, False]), Capture(5, "d1", None)
+    )
+    builder.add("links", pa.table({"source_url": ["http://f/"], "target_url": ["http://g/"]}))
+    builder.extend_links((["http://h/"], ["http://i/"], [None], [False]), Capture(None, None, 7))
+    (batch,) = builder.drain(last=True)
+    assert batch.captures is not None
+    assert batch.captures.schema == CAPTURES.schema
+    captures = batch.captures.set_column(1, "captured_at", batch.captures["captured_at"].cast(pa.int64()))
+    rows = [tuple(row.values()) for row in captures.to_pylist()]
+    assert dict(zip(batch.tables["links"]["target_url"].to_pylist(), rows, strict=True)) == {
+        "http://b/": (False, None, None, None),
+        "http://d/": (True, 5, "d1", None),
+        "http://e/": (True, 5, "d1", None),
+        "http://g/": (False, None, None, None),
+        "http://i/": (True, None, None, 7),
+    }
+    builder.append("links", ("http://a/", "http://b/", None, None))
+    (batch,) = builder.drain(last=True)
+    assert batch.captures is None
+
+
+def test_captures_are_one_for_each_link() -> None:
+    with pytest.raises(ValueError, match="found 0 captures, expected one for each of 1 links"):
+        SourceBatch(
+            tables={"links": pa.table([["http://a/"], ["http://b/"], [None], [None]], schema=LINKS.schema)},
+            records=0,
+            used=0,
+            rejected={},
+            ignored={},
+            captures=CAPTURES.empty(),
+        )
 
 
 def test_batches_are_cut_by_size_and_nothing_is_lost_between_them() -> None:

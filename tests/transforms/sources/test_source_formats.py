@@ -124,5 +124,14 @@ def test_globs_folders_and_lists(tmp_path: Path) -> None:
     listing.write_bytes(gzip.compress(b"crawl-data/1.warc.gz\n\n crawl-data/2.warc.gz\n"))
     assert listed_paths(str(listing), None) == ["crawl-data/1.warc.gz", "crawl-data/2.warc.gz"]
     assert listed_paths(str(listing), "https://data.example/")[0] == "https://data.example/crawl-data/1.warc.gz"
+    listing.write_bytes(b"https://other.example/1.warc.gz\n/2.warc.gz\n")
+    assert listed_paths(str(listing), "https://data.example") == [
+        "https://other.example/1.warc.gz",
+        "https://data.example/2.warc.gz",
+    ]
+    for damaged in (b"\x1f\x8b\x08 no gzip", gzip.compress(b"crawl-data/1.warc.gz\n" * 99)[:-9]):
+        listing.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"warc\.paths\.gz: can't be read: compressed data"):
+            listed_paths(str(listing), None)
     with pytest.raises(InputError, match="lists no path"):
         listed_paths(str(tmp_path / "c.txt"), None)

@@ -18,6 +18,7 @@ In this order a request is rejected (nobody can tell what it was) or ignored (it
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -32,7 +33,7 @@ from transforms.sources.logs.options import LogOptions
 from transforms.sources.logs.records import read_blocks
 from transforms.sources.logs.robots import are_robots
 from transforms.sources.logs.searches import ReferrerReader, escaped, site_query
-from transforms.sources.logs.spans import Int32s, Lines, slices, value_spans, window
+from transforms.sources.logs.spans import Bytes, Int32s, Lines, Spans, numbers_at, slices, value_spans, window
 from transforms.sources.logs.texts import Memo, quotable
 from transforms.sources.logs.users import visitor_ids, without_addresses
 from transforms.sources.logs.visits import VISITS, LogBatch
@@ -56,7 +57,8 @@ _PLAIN_TARGET = r"^/(?:[A-Za-z0-9_~-][A-Za-z0-9_.~-]*(?:/[A-Za-z0-9_~-][A-Za-z0-
 _PLAIN_TARGET_BYTES = 2_000  # far below the limit of canonical URLs, whatever the host
 _METHOD = r"^[A-Z][A-Z_-]{2,19}$"
 _METHOD_BYTES = 21
-_PROTOCOLS = (b" HTTP/0.0", b" HTTP/0")  # 0 is any digit
+_GET = b"GET "
+_HTTP_N_N, _HTTP_N = b" HTTP/0.0", b" HTTP/0"  # 0 is any digit
 _NONE = pa.array([b"", b"-"], pa.binary())
 
 _CANONICAL = pa.schema([("url", pa.string()), ("reason", pa.string())])
@@ -97,15 +99,15 @@ class Requests:
         quote: text of record i for a reject row, without what could identify the visitor.
     """
 
-    client: pa.BinaryArray
-    account: pa.BinaryArray | None
+    client: pa.BinaryArray | Spans
+    account: pa.BinaryArray | Spans | None
     times: pa.TimestampArray
     method: pa.BinaryArray | None
     target: pa.BinaryArray
-    host: pa.BinaryArray | None
+    host: pa.BinaryArray | Spans | None
     secure: pa.BooleanArray | None
     status: pa.BinaryArray | None
-    referrer: pa.BinaryArray | None
+    referrer: pa.BinaryArray | Spans | None
     agent: pa.BinaryArray | None
     quote: Quote
 
@@ -149,18 +151,56 @@ def split_requests(data: bytes | pa.Buffer, starts: Int32s, ends: Int32s) -> tup
         nothing = pa.array([b""] * len(starts), pa.binary())
         return nothing, nothing
     content = np.frombuffer(data, dtype=np.uint8)
-    head = window(content, starts, _METHOD_BYTES) == ord(" ")
-    length = np.where(head.any(axis=1), head.argmax(axis=1), 0).astype(np.int32)
-    length[starts + length >= ends] = 0
+    length = _method_lengths(content, starts, ends)
+    room = ends - starts - length
     stops = ends.copy()
-    for form in _PROTOCOLS:
-        tail = window(content, ends - np.int32(len(form)), len(form))
-        fits = (ends - starts >= length + len(form)) & (stops == ends)
-        for place, byte in enumerate(form):
-            fits &= (tail[:, place] - ord("0") < 10) if byte == ord("0") else tail[:, place] == byte
-        stops[fits] -= len(form)
+    version = (room >= len(_HTTP_N_N)) & _are_digits(content, ends - 3) & _are_digits(content, ends - 1)
+    version &= (content[np.maximum(ends - 2, 0)] == ord(".")) & _say_http(content, ends - len(_HTTP_N_N))
+    stops[version] -= len(_HTTP_N_N)
+    short = np.flatnonzero(~version)
+    if len(short):
+        end = ends[short]
+        bare = (room[short] >= len(_HTTP_N)) & _are_digits(content, end - 1) & _say_http(content, end - len(_HTTP_N))
+        stops[short[bare]] -= len(_HTTP_N)
     targets = slices(data, np.where(length > 0, starts + length + 1, starts).astype(np.int32), stops)
     return slices(data, starts, starts + length), targets
+
+
+def _method_lengths(content: Bytes, starts: Int32s, ends: Int32s) -> Int32s:
+    """Length of the method at the head of each request line, 0 where there is none."""
+    lengths = np.full(len(starts), len(_GET) - 1, dtype=np.int32)
+    inside = np.maximum(np.minimum(starts, len(content) - len(_GET)), 0)
+    if len(content) >= len(_GET):
+        get = (inside == starts) & (numbers_at(content, inside, np.dtype(np.int32)) == _number(_GET))
+    else:
+        get = np.zeros(len(starts), dtype=np.bool_)
+    other = np.flatnonzero(~get)
+    if len(other):
+        head = window(content, starts[other], _METHOD_BYTES) == ord(" ")
+        lengths[other] = np.where(head.any(axis=1), head.argmax(axis=1), 0)
+    lengths[starts + lengths >= ends] = 0
+    return lengths
+
+
+def _are_digits(content: Bytes, places: Int32s) -> Bools:
+    digits: Bools = content[np.maximum(places, 0)] - ord("0") < 10
+    return digits
+
+
+def _say_http(content: Bytes, places: Int32s) -> Bools:
+    """Whether ` HTTP/` stands at each place."""
+    form = _HTTP_N[:-1]
+    if len(content) < len(form):
+        return np.zeros(len(places), dtype=np.bool_)
+    inside = np.maximum(np.minimum(places, len(content) - len(form)), 0)
+    word, rest = np.dtype(np.int32), np.dtype(np.int16)
+    said: Bools = (inside == places) & (numbers_at(content, inside, word) == _number(form[: word.itemsize]))
+    said &= numbers_at(content, inside + np.int32(word.itemsize), rest) == _number(form[word.itemsize :])
+    return said
+
+
+def _number(text: bytes) -> int:
+    return int.from_bytes(text, sys.byteorder, signed=True)
 
 
 RequestLines = Callable[[Lines, "AccessReader", Tally], None]
@@ -205,7 +245,7 @@ class AccessReader:
     def _add_views(self, requests: Requests, fates: Fates, tally: Tally) -> None:
         referrers = None
         if requests.referrer is not None:
-            referrers = self._read_referrers(requests.referrer.filter(pa.array(fates.alive)))
+            referrers = self._read_referrers(requests.referrer.take(pa.array(np.flatnonzero(fates.alive))))
             spam = np.zeros(len(fates.alive), dtype=np.bool_)
             spam[fates.alive] = truths(column_array(referrers["is_spam"]))
             fates.ignore("referrer-spam", spam)
@@ -281,7 +321,7 @@ class AccessReader:
                 pc.less(pc.binary_length(targets), _PLAIN_TARGET_BYTES),
             )
         )
-        roots = self._urls.rows(pc.binary_join_element_wise(origins, pa.scalar(b"/", pa.binary()), b""))
+        roots = self._roots(origins, same=hosts is None)
         homeless = pc.equal(pc.binary_length(origins), 0)
         simple, other = pa.array(plain), pa.array(~plain)
         data, starts, ends = value_spans(targets.filter(simple))
@@ -305,6 +345,12 @@ class AccessReader:
                 "reason": pc.if_else(lost, "host-missing", reasons),
             }
         )
+
+    def _roots(self, origins: pa.BinaryArray, *, same: bool) -> pa.Table:
+        """Canonical addresses of the hosts' home pages, rows of the memo; `same` where all have one origin."""
+        few = origins.slice(0, 1) if same else origins
+        roots = self._urls.rows(pc.binary_join_element_wise(few, pa.scalar(b"/", pa.binary()), b""))
+        return roots.take(pa.array(np.zeros(len(origins), dtype=np.int64))) if same and len(origins) else roots
 
     def _other_targets(self, targets: pa.BinaryArray, origins: pa.BinaryArray) -> pa.Table:
         whole = pc.if_else(pc.starts_with(targets, b"/"), pc.binary_join_element_wise(origins, targets, b""), targets)

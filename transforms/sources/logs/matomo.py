@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, BinaryIO
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.tables import CLICKS
@@ -25,7 +28,7 @@ from transforms.sources.logs.texts import quotable
 from transforms.sources.logs.times import MICROSECONDS
 from transforms.sources.logs.users import hashed_ids, without_addresses
 from transforms.sources.logs.visits import LogBatch
-from transforms.sources.urls import canonical_url
+from transforms.sources.urls import CanonicalUrl, canonical_url
 
 FORMAT = "matomo"
 
@@ -35,13 +38,17 @@ MAX_VISIT_BYTES = 16 << 20
 MAX_SECONDS = 9_000_000_000
 """Seconds since 1970 that a time stamp may have, the year 2255."""
 
-_TOKEN = re.compile(rb'["{}\[\]]|\\.', re.DOTALL)
+_QUOTE, _OPENING, _CLOSING, _BACKSLASH = b'"{}\\'
 _IDENTITY = re.compile(r'("(?:visitorId|userId|visitIp|fingerprint)"\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[^,}\s]+)')
 _BETWEEN = b" \t\r\n,[]\xef\xbb\xbf"
 _CLICKED = frozenset({"action", "download", "outlink"})
 _VISITOR = ("userId", "visitorId", "visitIp")
 _COLUMNS = ("user_id", "session_id", "query", "clicked_at", "position", "url")
 _QUOTED_BYTES = 4_000
+_URL_ENTRIES = 1 << 16  # addresses whose canonical form is remembered: some ten MiB
+
+Canonical = Callable[[str], CanonicalUrl]
+"""`canonical_url`, which remembers what it was asked."""
 
 
 def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:  # noqa: ARG001
@@ -54,6 +61,7 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
     """
     splitter = _Splitter()
     tally = Tally(FORMAT)
+    canonical = lru_cache(maxsize=_URL_ENTRIES)(canonical_url)
     pieces = decompressed(stream)
     while True:
         try:
@@ -66,11 +74,14 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
             if rest:
                 tally.reject(RECORD_TRUNCATED, _quote(rest))
             break
+        rows: list[tuple[Any, ...]] = []
         for reason, text in splitter.split(piece):
             if reason is None:
-                _read_visit(text, options.salt, tally)
+                rows += _read_visit(text, options.salt, canonical, tally)
             else:
                 tally.reject(reason, _quote(text))
+        if rows:
+            tally.add_clicks(_table(rows))
         if tally.clicks >= MAX_BATCH_RECORDS or tally.records >= MAX_BATCH_RECORDS:
             yield tally.batch()
             tally = Tally(FORMAT)
@@ -78,7 +89,11 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
 
 
 class _Splitter:
-    """Cuts a stream of JSON objects, with or without an array around them, into its outermost objects."""
+    """Cuts a stream of JSON objects, with or without an array around them, into its outermost objects.
+
+    Quotes and braces that no backslash goes before are found by array arithmetic. Where a quote or closing brace
+    stands between objects, which no whole export has, signs are looked at one by one.
+    """
 
     def __init__(self) -> None:
         self._text = b""
@@ -90,27 +105,56 @@ class _Splitter:
         """Whole objects (None, text) and what is none: (reason, text)."""
         text = self._text + piece
         begin = 0  # of the object that is open, or of what lies between objects
-        for token in _TOKEN.finditer(text, self._scanned):
-            sign = token[0]
-            self._scanned = token.end()
-            if self._in_string:
-                self._in_string = sign != b'"'
-            elif sign == b'"':
-                self._in_string = self._depth > 0
-            elif sign == b"{":
-                if not self._depth:
-                    yield from _between(text[begin : token.start()])
-                    begin = token.start()
-                self._depth += 1
-            elif sign == b"}" and self._depth:
-                self._depth -= 1
-                if not self._depth:
-                    yield None, text[begin : token.end()]
-                    begin = token.end()
+        for place in self._bounds(text):
+            if text[place] == _OPENING:
+                yield from _between(text[begin:place])
+                begin = place
+            else:
+                yield None, text[begin : place + 1]
+                begin = place + 1
         self._text = text[begin:]
         self._scanned = max(0, self._scanned - begin)
         if len(self._text) > MAX_VISIT_BYTES:
             yield "record-too-long", self.rest()
+
+    def _bounds(self, text: bytes) -> list[int]:
+        """Places of the first and last braces of outermost objects in what was not looked at yet."""
+        places, self._scanned = _signs(text, self._scanned)
+        signs = np.frombuffer(text, dtype=np.uint8)[places]
+        is_quote = signs == _QUOTE
+        quotes = np.cumsum(is_quote) + self._in_string
+        braces = np.flatnonzero(~is_quote & (quotes & 1 == 0))
+        steps = np.where(signs[braces] == _OPENING, 1, -1)
+        depths = np.cumsum(steps) + self._depth
+        before = np.zeros(len(places), dtype=np.int64)  # depth before each sign
+        before[braces] = steps
+        before = np.cumsum(before) - before + self._depth
+        if (depths < 0).any() or (before[is_quote] == 0).any():
+            return self._bounds_one_by_one(signs.tolist(), places.tolist())
+        if len(depths):
+            self._depth = int(depths[-1])
+        if len(quotes):
+            self._in_string = bool(quotes[-1] & 1)
+        outermost = np.where(steps > 0, depths == 1, depths == 0)
+        bounds: list[int] = places[braces[outermost]].tolist()
+        return bounds
+
+    def _bounds_one_by_one(self, signs: list[int], places: list[int]) -> list[int]:
+        bounds = []
+        for sign, place in zip(signs, places, strict=True):
+            if self._in_string:
+                self._in_string = sign != _QUOTE
+            elif sign == _QUOTE:
+                self._in_string = self._depth > 0
+            elif sign == _OPENING:
+                if not self._depth:
+                    bounds.append(place)
+                self._depth += 1
+            elif self._depth:
+                self._depth -= 1
+                if not self._depth:
+                    bounds.append(place)
+        return bounds
 
     def rest(self) -> bytes:
         """What is left at the end, if it is more than the end of an array."""
@@ -118,12 +162,33 @@ class _Splitter:
         return rest.strip(_BETWEEN)
 
 
+def _signs(text: bytes, start: int) -> tuple[npt.NDArray[np.int64], int]:
+    """Places of quotes and braces from `start` on before which no backslash stands, and how far was looked.
+
+    A backslash takes what follows with it, be it another one; one at the very end is left for when more is known.
+    """
+    content = np.frombuffer(text, dtype=np.uint8)[start:]
+    found = np.flatnonzero((content == _QUOTE) | (content == _OPENING) | (content == _CLOSING))
+    slashes = np.flatnonzero(content == _BACKSLASH)
+    stop = len(content)
+    if len(slashes):
+        first = np.concatenate([[True], np.diff(slashes) != 1])
+        run = np.flatnonzero(first)[np.cumsum(first) - 1]
+        escaping = slashes[(np.arange(len(slashes)) - run) % 2 == 0]
+        if escaping[-1] == stop - 1:
+            stop -= 1
+        place = np.searchsorted(escaping, found - 1)
+        found = found[escaping[np.minimum(place, len(escaping) - 1)] != found - 1]
+    return found + start, start + stop
+
+
 def _between(text: bytes) -> Iterator[tuple[str, bytes]]:
     if text.strip(_BETWEEN):
         yield "visit-invalid", text
 
 
-def _read_visit(text: bytes, salt: bytes, tally: Tally) -> None:
+def _read_visit(text: bytes, salt: bytes, canonical: Canonical, tally: Tally) -> list[tuple[Any, ...]]:
+    """Settles the fate of a visit; gives its clicks, rows of `_COLUMNS`."""
     try:
         visit = json.loads(text.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -131,24 +196,24 @@ def _read_visit(text: bytes, salt: bytes, tally: Tally) -> None:
     actions = visit.get("actionDetails") if isinstance(visit, dict) else None
     if not isinstance(actions, list):
         tally.reject("visit-invalid", _quote(text))
-        return
+        return []
     visitor = next((visit[name] for name in _VISITOR if isinstance(visit.get(name), str) and visit[name]), None)
     if visitor is None:
         tally.reject("user-missing", _quote(text))
-        return
+        return []
     user = hashed_ids([f"{FORMAT}\0{visitor}".encode("utf-8", "replace")], salt)[0]
-    rows, reasons = _clicks(visit, [action for action in actions if isinstance(action, dict)], user)
+    rows, reasons = _clicks(visit, [action for action in actions if isinstance(action, dict)], user, canonical)
     if rows:
         tally.use(1)
-        tally.add_clicks(_table(rows))
     elif reasons:
         tally.reject(reasons[0], _quote(text))
     else:
         tally.ignore("no-query", 1)
+    return rows
 
 
 def _clicks(
-    visit: Mapping[str, Any], actions: Sequence[Mapping[str, Any]], user: str
+    visit: Mapping[str, Any], actions: Sequence[Mapping[str, Any]], user: str, canonical: Canonical
 ) -> tuple[list[tuple[Any, ...]], list[str]]:
     """Rows of `_COLUMNS`, and why actions after words are none."""
     words = _words(visit.get("referrerKeyword")) if visit.get("referrerType") == "search" else None
@@ -160,7 +225,7 @@ def _clicks(
         if action.get("type") == "search":
             words, position = _words(action.get("siteSearchKeyword")), None
         elif words is not None and action.get("type") in _CLICKED:
-            url, reason = canonical_url(str(action.get("url") or ""))
+            url, reason = canonical(str(action.get("url") or ""))
             moment = _moment(action.get("timestamp", visit.get("serverTimestamp")))
             if url is not None and moment is not None:
                 rows.append((user, session, words, moment, _rank(position), url))

@@ -10,6 +10,7 @@ spaces in a name go through one regular expression.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,14 +19,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transforms.sources.logs.access import AccessReader, Requests, quote_line, split_requests
-from transforms.sources.logs.fates import Tally
-from transforms.sources.logs.spans import QUOTE, SPACE, Fields, Lines, Separated, separate, slices, value_spans
+from transforms.sources.logs.fates import Tally, truths
+from transforms.sources.logs.spans import (
+    BACKSLASH,
+    QUOTE,
+    SPACE,
+    Bools,
+    Bytes,
+    Int32s,
+    Lines,
+    Spans,
+    slices,
+    value_spans,
+    window,
+)
 from transforms.sources.logs.times import apache_times
 
 _OPENING, _CLOSING, _DASH, _ZERO, _NINE = ord("["), ord("]"), ord("-"), ord("0"), ord("9")
 
-_COMMON_FIELDS = 8  # client, ident, account, [time, zone], "request", status, bytes
-_COMBINED_FIELDS = 10  # and "referrer", "user agent"
+_COMMON_QUOTES, _COMBINED_QUOTES = 2, 6
+_TIME_BYTES = len("10/Feb/2012:16:42:07 -0500")
+
+_NAMES_BYTES = 64
+"""Bytes in which spaces between host, client, ident and account are looked for; few lines need more, and these are
+read by the expressions."""
+
+_NUMBERS_BYTES = 24
+"""The same for status and bytes."""
 
 _REST = (
     r"(?P<ident>[^ ]+) (?P<account>.*?) \[(?P<time>[^ ]* [^ ]*)\] "
@@ -56,17 +76,12 @@ class NcsaReader:
 
     def __call__(self, lines: Lines, reader: AccessReader, tally: Tally) -> None:
         """Split lines, hand their requests on, count the lines in no known layout."""
-        separated = separate(lines, SPACE, quoted=True)
-        left = np.ones(len(lines), dtype=np.bool_)
-        for offset in (1, 0) if self.with_host else (0,):
-            for size in (_COMBINED_FIELDS, _COMMON_FIELDS):
-                chosen, fields = _well_formed(separated, left, offset, size)
-                if len(chosen):
-                    left[chosen] = False
-                    reader.add(_split(fields, offset, size), tally)
-        odd = lines.take(left)
-        if len(odd):
-            self._read_odd(odd, reader, tally)
+        odd = np.ones(len(lines), dtype=np.bool_)
+        for chosen, requests in _usual_requests(lines, self.with_host):
+            odd[chosen] = False
+            reader.add(requests, tally)
+        if odd.any():
+            self._read_odd(lines.take(odd), reader, tally)
 
     def _read_odd(self, lines: Lines, reader: AccessReader, tally: Tally) -> None:
         patterns = (_HOSTED, _PLAIN) if self.with_host else (_SURELY_HOSTED, _PLAIN)
@@ -74,70 +89,125 @@ class NcsaReader:
         for pattern in patterns:
             found = pc.extract_regex(values, pattern)
             fits = found.is_valid()
-            for requests in _matched(found.filter(fits), values.filter(fits)):
-                reader.add(requests, tally)
+            if pc.any(fits).as_py():
+                reader.add(_matched(found.filter(fits), values.filter(fits)), tally)
             values = values.filter(pc.invert(fits))
         for line in values.to_pylist():
             tally.reject_line(quote_line(line))
 
 
-def _well_formed(
-    separated: Separated, left: npt.NDArray[np.bool_], offset: int, size: int
-) -> tuple[npt.NDArray[np.int64], Fields]:
-    """Which of the lines that are left have exactly this layout, so that no field can be another, and their fields."""
-    quotes = 6 if size == _COMBINED_FIELDS else 2
-    count = separated.counts
-    enough = count >= offset + size if size == _COMBINED_FIELDS else count == offset + size
-    chosen = np.flatnonzero(left & enough & (separated.quotes == quotes) & ~separated.escaped)
-    fields = separated.fields(chosen, offset + size)
-    if not len(chosen):
-        return chosen, fields
-    content = fields.lines.content
-    fits = fields.is_wrapped(offset + 5, QUOTE, QUOTE)
-    fits &= content[fields.starts(offset + 3)] == _OPENING
-    fits &= content[fields.ends(offset + 4) - 1] == _CLOSING
-    for number in (offset + 6, offset + 7):
-        first = content[np.minimum(fields.starts(number), len(content) - 1)]
-        fits &= (first == _DASH) | ((first >= _ZERO) & (first <= _NINE))
-    for name in range(offset + 2):
-        fits &= fields.ends(name) > fields.starts(name)
-    if offset:
-        fits &= (content[fields.starts(1)] != _DASH) | (fields.ends(1) - fields.starts(1) > 1)
-    if size == _COMBINED_FIELDS:
-        fits &= fields.is_wrapped(offset + 8, QUOTE, QUOTE) & fields.is_wrapped(offset + 9, QUOTE, QUOTE)
-    return chosen[fits], fields.take(fits)
+def _usual_requests(lines: Lines, with_host: bool) -> Iterator[tuple[npt.NDArray[np.int64], Requests]]:
+    """Requests of the lines whose quotes and spaces leave no doubt which field is which, with those lines' numbers.
+
+    From the first quote the time reaches back a fixed number of bytes, so that spaces need only be looked for in the
+    few bytes before it and between request and referrer: most of a line are quoted fields, whose spaces mean nothing.
+    """
+    content = lines.content
+    quotes = np.flatnonzero(content == QUOTE).astype(np.int32)
+    first = np.searchsorted(quotes, lines.starts)
+    count = np.searchsorted(quotes, lines.ends) - first
+    plain = ~lines.holding(BACKSLASH)
+    for number in (_COMBINED_QUOTES, _COMMON_QUOTES):
+        chosen = np.flatnonzero(plain & (count == number))
+        if len(chosen):
+            places = quotes[first[chosen][:, None] + np.arange(number)]
+            for hosted in (True, False) if with_host else (False,):
+                kept, requests = _usual(lines.take(chosen), places, hosted)
+                if requests is not None:
+                    yield chosen[kept], requests
 
 
-def _split(fields: Fields, offset: int, size: int) -> Requests:
-    data, one = fields.lines.data, np.int32(1)
-    time = slices(data, fields.starts(offset + 3) + one, fields.ends(offset + 4) - one)
-    method, target = split_requests(data, fields.starts(offset + 5) + one, fields.ends(offset + 5) - one)
-    return Requests(
-        client=fields.column(offset),
-        account=None if fields.are_all(offset + 2, _DASH) else fields.column(offset + 2),
-        times=apache_times(time),
+def _usual(lines: Lines, quotes: Int32s, hosted: bool) -> tuple[Bools, Requests | None]:
+    """Which of some lines have the usual layout, with or without a host, and their requests.
+
+    Args:
+        lines: lines without backslashes.
+        quotes: where their quotes are, int32[n, 2 or 6].
+        hosted: whether a host stands before the client.
+    """
+    content, one = lines.content, np.int32(1)
+    combined = quotes.shape[1] == _COMBINED_QUOTES
+    names = 3 if hosted else 2
+    times = quotes[:, 0] - np.int32(_TIME_BYTES + 2)
+    before = _spaces(content, lines.starts, times - np.int32(2), names, _NAMES_BYTES)
+    stops = quotes[:, 2] - one if combined else lines.ends
+    after = _spaces(content, quotes[:, 1] + np.int32(2), stops, 1, _NUMBERS_BYTES)
+    fits = (before[:, 0] >= 0) & (after[:, 0] >= 0)
+
+    def has(byte: int, places: Int32s) -> None:
+        np.logical_and(fits, content[np.clip(places, 0, len(content) - 1)] == byte, out=fits)
+
+    for byte, place in ((SPACE, -2), (_OPENING, -1), (_CLOSING, _TIME_BYTES), (SPACE, _TIME_BYTES + 1)):
+        has(byte, times + np.int32(place))
+    has(SPACE, quotes[:, 1] + one)
+    if combined:
+        has(SPACE, stops)
+        has(SPACE, quotes[:, 3] + one)
+        fits &= quotes[:, 4] - quotes[:, 3] == 2
+        end = quotes[:, 5] + one
+        fits &= (end == lines.ends) | (content[np.minimum(end, len(content) - 1)] == SPACE)
+    for start, stop in ((quotes[:, 1] + np.int32(2), after[:, 0]), (after[:, 0] + one, stops)):
+        figure = content[np.clip(start, 0, len(content) - 1)]
+        fits &= (stop > start) & ((figure == _DASH) | ((figure >= _ZERO) & (figure <= _NINE)))
+    bounds = np.concatenate([lines.starts[:, None] - one, before], axis=1)
+    for name in range(names):
+        fits &= bounds[:, name + 1] - bounds[:, name] > 1
+    if hosted:
+        fits &= (content[np.maximum(bounds[:, 1] + one, 0)] != _DASH) | (bounds[:, 2] - bounds[:, 1] > 2)
+    when = apache_times(slices(lines.data, np.where(fits, times, 0), np.where(fits, times + np.int32(_TIME_BYTES), 0)))
+    fits &= truths(when.is_valid())
+    if not fits.any():
+        return fits, None
+    lines, quotes, bounds, times = lines.take(fits), quotes[fits], bounds[fits], times[fits]
+    client = names - 2
+
+    def between(start: Int32s, stop: Int32s) -> Spans:
+        return Spans(lines.data, start, stop)
+
+    account = between(bounds[:, -1] + one, times - np.int32(2))
+    method, target = split_requests(lines.data, quotes[:, 0] + one, quotes[:, 1])
+    agent = slices(lines.data, quotes[:, 4] + one, quotes[:, 5]) if combined else None
+    return fits, Requests(
+        client=between(bounds[:, client] + one, bounds[:, client + 1]),
+        account=None if account.are_all(_DASH) else account,
+        times=when.filter(pa.array(fits)),
         method=method,
         target=target,
-        host=fields.column(0) if offset else None,
+        host=between(bounds[:, 0] + one, bounds[:, 1]) if hosted else None,
         secure=None,
-        status=fields.column(offset + 6),
-        referrer=fields.inside(offset + 8) if size == _COMBINED_FIELDS else None,
-        agent=fields.inside(offset + 9) if size == _COMBINED_FIELDS else None,
-        quote=lambda record: quote_line(fields.lines.text(record)),
+        status=slices(lines.data, quotes[:, 1] + np.int32(2), after[fits, 0]),
+        referrer=between(quotes[:, 2] + one, quotes[:, 3]) if combined else None,
+        agent=agent,
+        quote=lambda record: quote_line(lines.text(record)),
     )
 
 
-def _matched(found: pa.StructArray, lines: pa.BinaryArray) -> tuple[Requests, ...]:
-    """Requests of lines that a regular expression has taken apart: those with the browser's fields, those without."""
-    has_tail = pc.greater(pc.binary_length(pc.struct_field(found, "tail")), 0)
-    parts = ((has_tail, True), (pc.invert(has_tail), False))
-    return tuple(_loose(found.filter(mask), lines.filter(mask), tail) for mask, tail in parts if pc.any(mask).as_py())
+def _spaces(content: Bytes, starts: Int32s, stops: Int32s, count: int, width: int) -> Int32s:
+    """Where the spaces of [starts[i], stops[i]) are that have exactly `count` and at most `width` bytes.
+
+    Returns:
+        int32[n, count]; -1 for all others.
+    """
+    lengths = stops - starts
+    inside = np.tri(width + 1, width, -1, dtype=np.bool_)  # row k: the first k bytes
+    spaces = (window(content, starts, width) == SPACE) & inside[np.clip(lengths, 0, width)]
+    found = np.flatnonzero(spaces)
+    rows, columns = np.divmod(found, width)
+    counts = np.bincount(rows, minlength=len(starts))
+    exact = np.flatnonzero((counts == count) & (lengths <= width))
+    first = np.cumsum(counts) - counts
+    places = np.full((len(starts), count), -1, dtype=np.int32)
+    places[exact] = columns[first[exact][:, None] + np.arange(count)] + starts[exact][:, None]
+    return places
 
 
-def _loose(found: pa.StructArray, lines: pa.BinaryArray, has_tail: bool) -> Requests:
+def _matched(found: pa.StructArray, lines: pa.BinaryArray) -> Requests:
+    """Requests of lines that a regular expression has taken apart; some have the browser's fields, some do not."""
+
     def group(name: str) -> pa.BinaryArray:
         return _unescaped(pc.struct_field(found, name))
 
+    has_tail = pc.greater(pc.binary_length(pc.struct_field(found, "tail")), 0)
     method, target = split_requests(*value_spans(group("request")))
     return Requests(
         client=group("client"),
@@ -148,8 +218,8 @@ def _loose(found: pa.StructArray, lines: pa.BinaryArray, has_tail: bool) -> Requ
         host=group("host") if found.type.get_field_index("host") >= 0 else None,
         secure=None,
         status=group("status"),
-        referrer=_either(group("referrer"), group("loose_referrer")) if has_tail else None,
-        agent=_either(group("agent"), group("loose_agent")) if has_tail else None,
+        referrer=pc.if_else(has_tail, _either(group("referrer"), group("loose_referrer")), None),
+        agent=pc.if_else(has_tail, _either(group("agent"), group("loose_agent")), None),
         quote=lambda record: quote_line(lines[record].as_py()),
     )
 

@@ -3,6 +3,8 @@
 Everybody names the fields as they like, so each is looked for under the usual names, nginx's own variables first.
 Only the address of the client, the time and what was asked for have to be there; a method that is not recorded is
 taken as GET.
+
+Lines in the usual form are parsed together by Arrow, the others one by one, with the same result.
 """
 
 from __future__ import annotations
@@ -10,13 +12,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.json
 
+from transforms.columnar.arrays import column_array
 from transforms.sources.logs.access import AccessReader, Requests, quote_line, read_access_log, split_requests
-from transforms.sources.logs.fates import Tally
+from transforms.sources.logs.fates import Bools, Tally, truths
 from transforms.sources.logs.options import LogOptions
 from transforms.sources.logs.spans import Lines, value_spans
 from transforms.sources.logs.times import written_times
@@ -39,6 +43,20 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 }
 """Names under which a value is looked for, the best first, in lower case."""
 
+_PLAIN_NESTING = 100
+"""Objects and arrays that a line opens; Python's parser gives up at some depth, which Arrow's does not."""
+
+_NOT_PLAIN = (
+    r"\\x"  # an escape of nginx that JSON does not have
+    r"|\\u[dD][89a-fA-F]"  # half a character
+    r"|[:,\[]\s*-?[NI]"  # no finite number, which the parsers spell differently
+    r"|[{,]\s*\"[a-z0-9_@.:$ -]*[^a-z0-9_@.:$ \"-]"  # a name that may be another in lower case
+)
+"""What makes a line one to be parsed by itself; harmless lines that have it only cost time."""
+
+_FEW_LINES = 16
+"""Lines up to which one parse of all costs more than one of each."""
+
 _HEX_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
 
@@ -54,9 +72,95 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
 
 
 def _read_lines(lines: Lines, reader: AccessReader, tally: Tally) -> None:
+    plain = _are_plain(lines)
+    parts: list[_Part] = []
+    _parse_together(lines.take(plain).texts(), parts, tally)
+    _parse_one_by_one(lines.take(~plain).texts(), parts, tally)
+    if parts:
+        kept = [line for part in parts for line in part.lines]
+        columns = {name: pa.concat_arrays([part.columns[name] for part in parts]) for name in NAMES}
+        reader.add(_requests(columns, kept), tally)
+
+
+class _Part(NamedTuple):
+    """Lines and what they say: the columns of `NAMES`, binary, one value a line."""
+
+    lines: list[bytes]
+    columns: dict[str, pa.BinaryArray]
+
+
+def _are_plain(lines: Lines) -> Bools:
+    """Which lines Arrow's parser reads as Python's does, if it reads them."""
+    content = lines.content
+    values = lines.values()
+    plain: Bools = (content[lines.starts] == ord("{")) & (content[lines.ends - 1] == ord("}"))
+    nesting = pc.add(pc.count_substring(values, b"{"), pc.count_substring(values, b"["))
+    plain &= truths(pc.less_equal(nesting, _PLAIN_NESTING))
+    return plain & ~truths(pc.match_substring_regex(values, _NOT_PLAIN))
+
+
+def _parse_together(lines: list[bytes], parts: list[_Part], tally: Tally) -> None:
+    """Adds what plain lines say; the halves of a run with a line unlike the others are tried by themselves."""
+    if len(lines) <= _FEW_LINES:
+        _parse_one_by_one(lines, parts, tally)
+    elif (columns := _columns_together(lines)) is not None:
+        parts.append(_Part(lines, columns))
+    else:
+        middle = len(lines) // 2
+        _parse_together(lines[:middle], parts, tally)
+        _parse_together(lines[middle:], parts, tally)
+
+
+def _columns_together(lines: list[bytes]) -> dict[str, pa.BinaryArray] | None:
+    """The columns of `NAMES` by Arrow's parser; None where not all lines are objects with values of the same kinds."""
+    first = _parsed(lines[0])
+    if first is None:
+        return None
+    kinds = {name: _kind(name, first.get(name)) for names in NAMES.values() for name in names}
+    if None in kinds.values():
+        return None
+    content = b"\n".join(lines)
+    try:
+        content.decode()
+        table = pyarrow.json.read_json(
+            pa.BufferReader(content),
+            read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(content) + 1),
+            parse_options=pyarrow.json.ParseOptions(
+                explicit_schema=pa.schema(list(kinds.items())), unexpected_field_behavior="ignore"
+            ),
+        )
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
+    # Each line is at least one object, so that as many objects as lines are one a line.
+    if table.num_rows != len(lines):
+        return None
+    return {
+        column: pc.coalesce(*(_text_column(column_array(table[name])) for name in names))
+        for column, names in NAMES.items()
+    }
+
+
+def _kind(name: str, value: Any) -> pa.DataType | None:
+    """The type of a column with such values; None where Arrow has none that keeps how they are written."""
+    if value is None or isinstance(value, str):
+        return pa.string()
+    if isinstance(value, float):
+        # Of a number of seconds it does not matter whether it is written with a fraction of zero.
+        return pa.float64() if name in NAMES["time"] else None
+    return pa.int64() if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text_column(values: pa.Array) -> pa.BinaryArray:
+    if pa.types.is_floating(values.type):
+        return pa.array([None if value is None else repr(value).encode() for value in values.to_pylist()], pa.binary())
+    return values.cast(pa.string()).cast(pa.binary())
+
+
+def _parse_one_by_one(lines: list[bytes], parts: list[_Part], tally: Tally) -> None:
+    """Adds what lines say that are objects, rejects the others."""
     kept: list[bytes] = []
     rows: list[dict[str, Any]] = []
-    for line in lines.texts():
+    for line in lines:
         entry = _parsed(line)
         if entry is None:
             tally.reject_line(quote_line(line))
@@ -64,7 +168,7 @@ def _read_lines(lines: Lines, reader: AccessReader, tally: Tally) -> None:
             kept.append(line)
             rows.append(entry)
     if rows:
-        reader.add(_requests(rows, kept), tally)
+        parts.append(_Part(kept, {column: _column(rows, names) for column, names in NAMES.items()}))
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
@@ -78,8 +182,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     return None
 
 
-def _requests(rows: Sequence[Mapping[str, Any]], lines: Sequence[bytes]) -> Requests:
-    columns = {column: _column(rows, names) for column, names in NAMES.items()}
+def _requests(columns: Mapping[str, pa.BinaryArray], lines: Sequence[bytes]) -> Requests:
     method, target = columns["method"], columns["target"]
     request = columns["request"].fill_null(b"")
     if pc.any(pc.greater(pc.binary_length(request), 0)).as_py():

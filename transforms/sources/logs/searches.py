@@ -8,11 +8,12 @@ from outside.
 from __future__ import annotations
 
 import importlib.metadata
+import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import unquote_to_bytes
 
 import yaml
 
@@ -42,6 +43,10 @@ _ENCODINGS_BY_SUFFIX = {
     **dict.fromkeys(("gr",), "windows-1253"),
 }
 """Encodings in which browsers sent words to the engines of a country before all was UTF-8."""
+
+_HOST_ENTRIES = 1 << 16  # hosts whose place in the lists is remembered: a few MiB
+
+_PORT = re.compile(r":[0-9]+$")
 
 _FALLBACK_ENCODING = "windows-1252"
 
@@ -94,16 +99,30 @@ def search_engines() -> dict[str, tuple[str, ...]]:
     return engines
 
 
+@cache
+def _listed_hosts() -> frozenset[str]:
+    return frozenset(name.partition("/")[0] for name in search_engines())
+
+
+@lru_cache(maxsize=_HOST_ENTRIES)
+def listed_domains(host: str) -> tuple[str, ...]:
+    """Of a host and the domains above it those that the list has an entry for, the host first; mostly none."""
+    labels = host.split(".")
+    names = (".".join(labels[at:]) for at in range(max(1, len(labels) - 1)))
+    return tuple(name for name in names if name in _listed_hosts())
+
+
 def engine_parameters(host: str, path: str) -> tuple[str, ...] | None:
     """Parameters of the search engine behind a host and path; None if it is no known engine.
 
     The entry for host and path goes before that for the host, and a host before the domains above it.
     """
+    names = listed_domains(host)
+    if not names:
+        return None
     engines = search_engines()
     first = path.split("/", 2)[1] if "/" in path else ""
-    labels = host.split(".")
-    for at in range(max(1, len(labels) - 1)):
-        name = ".".join(labels[at:])
+    for name in names:
         for key in (f"{name}{path.rstrip('/')}", f"{name}/{first}", name):
             if key in engines:
                 return engines[key] or None
@@ -183,7 +202,8 @@ class ReferrerReader:
 
     def __init__(self, site_search: Sequence[str] = (), spam_domains: Sequence[str] = ()) -> None:
         self._site_search = tuple(site_search)
-        self._spam = SPAM_DOMAINS | frozenset(spam_domains)
+        spam = SPAM_DOMAINS | frozenset(spam_domains)
+        self._is_spam = lru_cache(maxsize=_HOST_ENTRIES)(partial(is_spam_host, domains=spam))
 
     def __call__(self, value: bytes) -> Referrer:
         """What a referrer says; `NO_REFERRER` for an empty one, `-`, and anything that is no web page's address."""
@@ -193,11 +213,12 @@ class ReferrerReader:
         canonical = canonical_url(raw).url
         if canonical is None:
             return NO_REFERRER
-        parts = urlsplit(canonical)
-        host = parts.hostname or ""
-        if is_spam_host(host, self._spam):
+        # A canonical URL is so regular that there is no need of a parser: no user, no fragment, always a path.
+        authority, _, rest = canonical.partition("://")[2].partition("/")
+        host = _PORT.sub("", authority)
+        if self._is_spam(host):
             return Referrer(canonical, host, None, None, None, is_spam=True)
-        query, position = _engine_query(raw, host, parts.path)
+        query, position = _engine_query(raw, host, f"/{rest.partition('?')[0]}")
         own = site_query(canonical, self._site_search) if self._site_search else None
         return Referrer(canonical, host, query, position, own, is_spam=False)
 

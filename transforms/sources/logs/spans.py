@@ -7,12 +7,12 @@ Arrow then turns into a binary array at the speed of memory.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.lib.stride_tricks import sliding_window_view
 
 from transforms.columnar.arrays import ragged
 from transforms.sources.logs.lines import MAX_LINE_BYTES
@@ -23,9 +23,14 @@ Bytes = npt.NDArray[np.uint8]
 
 NEWLINE, RETURN, TAB, SPACE, QUOTE, BACKSLASH = 0x0A, 0x0D, 0x09, 0x20, 0x22, 0x5C
 
-_INLINE_BYTES, _PREFIX_BYTES = 12, 4
-"""Bytes that a binary view holds itself of a short value, and of a long one (Arrow columnar format, "Variable-size
-Binary View Layout")."""
+_INLINE_BYTES = 12
+"""Bytes that a binary view holds itself of a short value (Arrow columnar format, "Variable-size Binary View Layout");
+of a longer one it holds four."""
+
+_INLINE_MASKS: Int32s = np.where(
+    np.arange(_INLINE_BYTES)[None, :] < np.arange(_INLINE_BYTES + 1)[:, None], np.uint8(0xFF), np.uint8(0)
+).view(np.int32)
+"""What is left of the bytes of a value of each length, int32[13, 3]."""
 
 
 def slices(data: bytes | pa.Buffer, starts: Int32s, ends: Int32s) -> pa.BinaryArray:
@@ -38,19 +43,27 @@ def slices(data: bytes | pa.Buffer, starts: Int32s, ends: Int32s) -> pa.BinaryAr
     content = np.frombuffer(buffer, dtype=np.uint8)
     view = np.zeros((count, 4), dtype=np.int32)
     view[:, 0] = lengths
-    long = lengths > _INLINE_BYTES
-    short = np.flatnonzero(~long)
-    if len(short):
-        head = window(content, starts[short], _INLINE_BYTES)
-        head[np.arange(_INLINE_BYTES)[None, :] >= lengths[short][:, None]] = 0
-        view[short, 1:] = head.view(np.int32)
-    if len(short) < count:
-        # A number at every byte: overlapping, so that a prefix is one value, not a row of bytes.
-        numbers = np.ndarray((len(content) - _PREFIX_BYTES + 1,), dtype=np.int32, buffer=content, strides=(1,))
-        view[long, 1] = numbers[starts[long]]
-        view[long, 3] = starts[long]  # in data buffer number 0
+    long = np.flatnonzero(lengths > _INLINE_BYTES)
+    if len(long):
+        begin = starts if len(long) == count else starts[long]
+        view[long, 1] = numbers_at(content, begin, np.dtype(np.int32))
+        view[long, 3] = begin  # in data buffer number 0
+    if len(long) < count:
+        short = np.flatnonzero(lengths <= _INLINE_BYTES)
+        head = window(content, starts[short], _INLINE_BYTES).view(np.int32)
+        view[short, 1:] = head & _INLINE_MASKS[lengths[short]]
     views = pa.Array.from_buffers(pa.binary_view(), count, [None, pa.py_buffer(view), buffer])
     return pc.cast(views, pa.binary())
+
+
+def numbers_at(data: Bytes, starts: Int32s, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """The bytes from each start as one number in the machine's byte order; the number has to end within `data`.
+
+    Overlapping numbers, one at every byte, are gathered as values, several times as fast as rows of bytes.
+    """
+    shape = (max(0, len(data) - dtype.itemsize + 1),)
+    numbers: npt.NDArray[Any] = np.ndarray(shape, dtype=dtype, buffer=data, strides=(1,))[starts]
+    return numbers
 
 
 def window(data: Bytes, starts: Int32s, width: int) -> Bytes:
@@ -60,8 +73,9 @@ def window(data: Bytes, starts: Int32s, width: int) -> Bytes:
     missing = max(0, int(starts.max())) + width - len(data)
     if missing > 0:
         data = np.concatenate([data, np.zeros(missing, dtype=np.uint8)])
-    # Rows of a view that overlaps itself are copied whole, which an array of all positions would do byte by byte.
-    return sliding_window_view(data, width)[np.maximum(starts, 0)]
+    # Values of so many bytes at every byte, so that each is copied whole and not byte by byte.
+    values = np.ndarray((len(data) - width + 1,), dtype=np.dtype((np.void, width)), buffer=data, strides=(1,))
+    return values[np.maximum(starts, 0)].view(np.uint8).reshape(len(starts), width)
 
 
 def value_spans(values: pa.BinaryArray) -> tuple[pa.Buffer, Int32s, Int32s]:
@@ -71,6 +85,31 @@ def value_spans(values: pa.BinaryArray) -> tuple[pa.Buffer, Int32s, Int32s]:
     _, offsets, data = values.buffers()
     bounds = np.frombuffer(offsets, dtype=np.int32)[values.offset : values.offset + len(values) + 1]
     return data if data is not None else pa.py_buffer(b""), bounds[:-1], bounds[1:]
+
+
+@dataclass(frozen=True)
+class Spans:
+    """A column of which nothing is copied before some of its values are taken.
+
+    Attributes:
+        data: the block.
+        starts: first byte of each value, int32[n].
+        ends: byte after each value, int32[n].
+    """
+
+    data: bytes
+    starts: Int32s
+    ends: Int32s
+
+    def take(self, rows: pa.Array) -> pa.BinaryArray:
+        """Some of the values."""
+        chosen = rows.to_numpy(zero_copy_only=False)
+        return slices(self.data, self.starts[chosen], self.ends[chosen])
+
+    def are_all(self, byte: int) -> bool:
+        """Whether all values are this one byte."""
+        content = np.frombuffer(self.data, dtype=np.uint8)
+        return bool((self.ends - self.starts == 1).all()) and bool((content[self.starts] == byte).all())
 
 
 @dataclass(frozen=True)
@@ -98,6 +137,17 @@ class Lines:
     def take(self, chosen: Bools | npt.NDArray[np.int64]) -> Lines:
         """Some of the lines."""
         return Lines(self.data, self.starts[chosen], self.ends[chosen])
+
+    def holding(self, byte: int) -> Bools:
+        """Which lines have this byte, which best is a rare one."""
+        held = np.zeros(len(self), dtype=np.bool_)
+        places = np.flatnonzero(self.content == byte)
+        if not len(self) or not len(places):
+            return held
+        line = np.searchsorted(self.starts, places, side="right") - 1
+        inside = (line >= 0) & (places < self.ends[line])
+        held[line[inside]] = True
+        return held
 
     def values(self) -> pa.BinaryArray:
         """The lines themselves."""
@@ -140,16 +190,11 @@ class Separated:
         lines: the lines.
         places: separators of all lines one after another, int32.
         first: where each line's separators begin in `places`, int64[n + 1].
-        quotes: number of double quotes in each line, int32[n]; zeros where quotes mean nothing.
-        escaped: whether a line has a backslash, so that a quote may be no quote, bool[n]; false where quotes mean
-            nothing.
     """
 
     lines: Lines
     places: Int32s
     first: npt.NDArray[np.int64]
-    quotes: Int32s
-    escaped: Bools
 
     @property
     def counts(self) -> npt.NDArray[np.int64]:
@@ -182,15 +227,6 @@ class Fields:
 
     def __len__(self) -> int:
         return len(self.lines)
-
-    def take(self, chosen: Bools) -> Fields:
-        """The fields of some of the lines."""
-        return self if chosen.all() else Fields(self.lines.take(chosen), self.bounds[chosen])
-
-    def are_all(self, field: int, byte: int) -> bool:
-        """Whether a field is this one byte in all lines."""
-        starts, ends = self.starts(field), self.ends(field)
-        return bool((ends - starts == 1).all() and (self.lines.content[starts] == byte).all())
 
     def starts(self, field: int) -> Int32s:
         """First byte of a field."""
@@ -228,34 +264,26 @@ def separate(lines: Lines, separator: int, *, quoted: bool) -> Separated:
         quoted: whether a separator between double quotes is none. A quote stays open to the end of its line at most.
     """
     content = lines.content
-    count = len(lines)
     if not quoted:
-        places = np.flatnonzero(content == separator).astype(np.int32)
-        none = np.zeros(count, dtype=np.int32)
-        return _separated(lines, places, none, none.astype(np.bool_))
+        return _separated(lines, np.flatnonzero(content == separator).astype(np.int32))
     is_quote = content == QUOTE
     events = np.flatnonzero(is_quote | (content == separator)).astype(np.int32)
     quote = is_quote[events]
     # Sums of bytes wrap at 256, which leaves their last bit, the parity, as it is.
     parity = np.cumsum(quote, dtype=np.uint8) & 1
-    quote_places = events[quote]
-    quotes = (np.searchsorted(quote_places, lines.ends) - np.searchsorted(quote_places, lines.starts)).astype(np.int32)
-    if (quotes & 1).any():  # then lines after an odd one would start inside quotes
-        begin, end = np.searchsorted(events, lines.starts), np.searchsorted(events, lines.ends)
-        at_start = np.concatenate([np.zeros(1, dtype=np.uint8), parity])[begin]
-        owner, within = ragged(begin, end - begin)
+    begin = np.searchsorted(events, lines.starts)
+    at_start = np.concatenate([np.zeros(1, dtype=np.uint8), parity])[begin]
+    if at_start.any():  # then lines after one with an odd quote would start inside quotes
+        owner, within = ragged(begin, np.searchsorted(events, lines.ends) - begin)
         parity[within] ^= at_start[owner]
-    places = events[~quote & (parity == 0)]
-    slashes = np.flatnonzero(content == BACKSLASH)
-    escaped = np.searchsorted(slashes, lines.ends) > np.searchsorted(slashes, lines.starts)
-    return _separated(lines, places, quotes, escaped)
+    return _separated(lines, events[~quote & (parity == 0)])
 
 
-def _separated(lines: Lines, places: Int32s, quotes: Int32s, escaped: Bools) -> Separated:
+def _separated(lines: Lines, places: Int32s) -> Separated:
     begin = np.searchsorted(places, lines.starts)
     end = np.searchsorted(places, lines.ends)
     kept = end - begin
     first = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(kept)])
     if len(places) != first[-1]:  # separators between lines, on blank lines
         places = places[ragged(begin, kept)[1]]
-    return Separated(lines, places, first, quotes, escaped)
+    return Separated(lines, places, first)

@@ -43,7 +43,12 @@ def timestamps(micros: Int64s, valid: Bools) -> pa.TimestampArray:
 
 
 def apache_times(values: pa.BinaryArray) -> pa.TimestampArray:
-    """Times as the Common Log Format writes them: `10/Feb/2012:16:42:07 -0500`."""
+    """Times as the Common Log Format writes them: `10/Feb/2012:16:42:07 -0500`; lines of a second share their text."""
+    encoded = values.dictionary_encode()
+    return _apache_times(encoded.dictionary).take(encoded.indices)
+
+
+def _apache_times(values: pa.BinaryArray) -> pa.TimestampArray:
     text, fits = _fixed(values, _APACHE)
     code = (text[:, 3].astype(np.int64) << 16) | (text[:, 4].astype(np.int64) << 8) | text[:, 5]
     found = np.minimum(np.searchsorted(_MONTH_CODES, code, sorter=_MONTH_ORDER), len(_MONTHS) - 1)

@@ -6,10 +6,11 @@ import bz2
 import gzip
 import io
 import itertools
+import json
 from collections.abc import Callable
+from typing import Any
 from unittest import mock
 
-import numpy as np
 import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
@@ -19,7 +20,7 @@ from schemas.errors import InputError
 from tests.transforms.sources.logs import test_click_logs
 from tests.transforms.sources.logs.helpers import BROWSER, OPTIONS, Outcome, combined_line, read_all
 from transforms.sources.logs import lines as lines_module
-from transforms.sources.logs import ncsa
+from transforms.sources.logs import matomo, ncsa, nginx_json
 from transforms.sources.logs.formats import FORMATS, log_argument
 from transforms.sources.logs.lines import is_compressed, line_range
 from transforms.sources.logs.options import LogOptions
@@ -246,8 +247,82 @@ def test_array_arithmetic_and_regular_expression_agree(name: str) -> None:
     @given(content=dirty_logs(name))
     def check(content: bytes) -> None:
         quick = read_all(name, content)
-        nothing = (np.zeros(0, dtype=np.int64), None)
-        with mock.patch.object(ncsa, "_well_formed", return_value=nothing):
+        with mock.patch.object(ncsa, "_usual_requests", return_value=()):
             assert same(read_all(name, content), quick)
 
     check()
+
+
+JSON_VALUES = st.one_of(
+    *(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=6), st.lists(st.none(), max_size=2)),
+    st.sampled_from(["203.0.113.7", "GET /a?q=moon HTTP/1.1", "/b", 200, "200", 1_577_836_800, 1_577_836_800.25]),
+    st.sampled_from(["https://www.bing.com/search?q=moon", "2020-01-01T00:00:00Z", BROWSER, "\udc41", "www.a.example"]),
+)
+JSON_NAMES = st.sampled_from([*(name for names in nginx_json.NAMES.values() for name in names), "IP", "Time", "x"])
+
+
+@given(
+    entries=st.lists(st.dictionaries(JSON_NAMES, JSON_VALUES, max_size=8), max_size=6),
+    usual=st.lists(st.booleans(), min_size=6, max_size=6),
+    dirt=dirty_logs("nginx-json"),
+)
+@settings(max_examples=150, deadline=None)
+def test_objects_parsed_together_and_one_by_one_agree(
+    entries: list[dict[str, Any]], usual: list[bool], dirt: bytes
+) -> None:
+    base = {"ip": "203.0.113.7", "path": "/a", "time": "2020-01-01T00:00:00Z", "status": 200}
+    objects = [{**base, **entry} if whole else entry for entry, whole in zip(entries, usual, strict=False)]
+    content = b"".join(json.dumps(entry).encode() + b"\n" for entry in objects) + dirt
+    with mock.patch.object(nginx_json, "_FEW_LINES", 1):
+        together = read_all("nginx-json", content)
+    with mock.patch.object(nginx_json, "_columns_together", return_value=None):
+        assert same(read_all("nginx-json", content), together)
+
+
+def test_one_line_unlike_the_others_leaves_these_together() -> None:
+    lines = [f'{{"ip":"203.0.113.{n}","path":"/{n}","time":"2020-01-01T00:00:00Z","status":200}}' for n in range(99)]
+    lines[40] = '{"ip":"203.0.113.7","path":"/a","time":"2020-01-01T00:00:00Z","status":"200"}'
+    lines[41] = '{"ip":"203.0.113.7" "path":"/a"}'
+    with mock.patch.object(nginx_json, "_parsed", side_effect=nginx_json._parsed) as parsed:
+        outcome = read_all("nginx-json", "\n".join(lines).encode())
+    assert (outcome.records, outcome.used, outcome.rejected) == (99, 98, {"layout-unknown": 1})
+    assert parsed.call_count < 50
+
+
+OBJECT_SIGNS = st.lists(st.sampled_from([*'"{}\\[], x', '{"a":1}', '{"a":"}{"}', '{"\\\\":"\\""}']), max_size=14)
+
+
+@given(signs=OBJECT_SIGNS, sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4))
+@settings(max_examples=300)
+def test_outermost_objects_are_found_whatever_the_pieces(signs: list[str], sizes: list[int]) -> None:
+    text = "".join(signs).encode()
+    expected: list[tuple[str | None, bytes]] = []
+    begin, depth, quoted, place = 0, 0, False, 0
+    while place < len(text):
+        byte = text[place : place + 1]
+        if byte == b"\\":
+            place += 1
+        elif quoted:
+            quoted = byte != b'"'
+        elif byte == b'"':
+            quoted = depth > 0
+        elif byte == b"{":
+            if not depth:
+                between, begin = text[begin:place], place
+                expected += [("visit-invalid", between)] if between.strip(b" ,[]") else []
+            depth += 1
+        elif byte == b"}" and depth:
+            depth -= 1
+            if not depth:
+                expected.append((None, text[begin : place + 1]))
+                begin = place + 1
+        place += 1
+    splitter, start = matomo._Splitter(), 0
+    found: list[tuple[str | None, bytes]] = []
+    for size in itertools.cycle(sizes):
+        if start >= len(text):
+            break
+        found += splitter.split(text[start : start + size])
+        start += size
+    assert found == expected
+    assert splitter.rest() == text[begin:].strip(b" ,[]")

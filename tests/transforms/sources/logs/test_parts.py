@@ -21,10 +21,11 @@ from transforms.sources.logs.access import split_requests
 from transforms.sources.logs.lines import MAGIC_BYTES, is_compressed
 from transforms.sources.logs.robots import are_robots
 from transforms.sources.logs.searches import NO_REFERRER, ReferrerReader, engine_parameters, search_engines
-from transforms.sources.logs.spans import find_lines, separate, slices, value_spans
+from transforms.sources.logs.spans import Spans, find_lines, separate, slices, value_spans
 from transforms.sources.logs.texts import Memo, chinese, decode
 from transforms.sources.logs.times import apache_times, date_in_name, dense_times, spaced_times, written_times
 from transforms.sources.logs.users import hashed_ids, subject_ids, visitor_ids, without_addresses
+from transforms.sources.urls import host_of
 
 UTC = datetime.UTC
 LOGLIKE = st.binary(max_size=120).map(lambda text: text.translate(bytes.maketrans(b"abcdefgh", b'  ""\n\n\r\\')))
@@ -64,9 +65,24 @@ def test_fields_are_split_outside_quotes(content: bytes, quoted: bool, kept: lis
         fields = separated.fields(chosen, count)
         for place in range(count):
             assert fields.column(place).to_pylist() == [expected[line][place] for line in chosen]
-    if quoted:
-        assert separated.quotes.tolist() == [line.count(b'"') for line in lines.texts()]
-        assert separated.escaped.tolist() == [b"\\" in line for line in lines.texts()]
+
+
+@given(content=LOGLIKE, byte=st.sampled_from(b'" \\[a\n'), kept=st.lists(st.booleans(), min_size=130, max_size=130))
+def test_lines_say_which_of_them_hold_a_byte(content: bytes, byte: int, kept: list[bool]) -> None:
+    lines = find_lines(content)
+    lines = lines.take(np.array(kept[: len(lines)], dtype=np.bool_))
+    assert lines.holding(byte).tolist() == [byte in line for line in lines.texts()]
+
+
+@given(content=st.binary(max_size=40), data=st.data())
+def test_spans_give_the_bytes_between_their_ends(content: bytes, data: st.DataObject) -> None:
+    place = st.integers(0, len(content))
+    pairs = [sorted(pair) for pair in data.draw(st.lists(st.tuples(place, place), max_size=6))]
+    starts, ends = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
+    rows = data.draw(st.lists(st.integers(0, len(pairs) - 1), max_size=6) if pairs else st.just([]))
+    spans = Spans(content, starts, ends)
+    assert spans.take(pa.array(rows, pa.int64())).to_pylist() == [content[slice(*pairs[row])] for row in rows]
+    assert spans.are_all(ord("-")) == all(content[start:end] == b"-" for start, end in pairs)
 
 
 @given(values=st.lists(st.one_of(st.none(), st.binary(max_size=30)), max_size=8), offset=st.integers(0, 3))
@@ -224,6 +240,19 @@ def test_any_referrer_is_read(value: bytes) -> None:
     referrer = ReferrerReader(("q",))(value)
     assert referrer.query is None or referrer.query == " ".join(referrer.query.split())
     assert bool(referrer.url) == bool(referrer.host)
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        (b"http://WWW.a.example:8080/x?q=1#y", "www.a.example"),
+        (b"https://user:secret@a.example", "a.example"),
+        (b"http://[2001:db8::1]:81/", "[2001:db8::1]"),
+    ],
+)
+def test_hosts_of_referrers_are_those_of_pages(url: bytes, host: str) -> None:
+    referrer = ReferrerReader()(url)
+    assert referrer.host == host == host_of(pa.array([referrer.url]))[0].as_py()
 
 
 def test_the_list_of_engines_is_there() -> None:
