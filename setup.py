@@ -6,9 +6,11 @@ from pathlib import Path
 from setuptools import find_namespace_packages, setup
 
 TEST = [
+    "hmmlearn>=0.3.3",
     "hypothesis>=6.100",
     "pytest>=8",
     "pytest-timeout>=2.3",
+    "scikit-learn>=1.5",
     "warcio>=1.7.4",
 ]
 LINT = [
@@ -37,7 +39,7 @@ setup(
     packages=find_namespace_packages(
         include=["schemas", "schemas.*", "transforms", "transforms.*", "pipelines", "pipelines.*"]
     ),
-    package_data={"schemas": ["py.typed"], "transforms": ["py.typed"], "pipelines": ["py.typed"]},
+    package_data={"schemas": ["py.typed"], "transforms": ["py.typed"], "pipelines": ["py.typed", "pages/*"]},
     install_requires=[
         "apache-beam>=2.77,<2.78",
         "can-ada>=3,<4",
@@ -46,6 +48,7 @@ setup(
         "icu4py>=1.2,<2",
         "networkx>=3.2",
         "numpy>=2.0",
+        "publicsuffixlist>=1.0",
         "pyarrow>=20",
         "PyYAML>=6",
         "requests>=2.32",
@@ -58,13 +61,15 @@ setup(
         "zstandard>=0.23",
     ],
     extras_require={
+        "report": ["matplotlib>=3.8"],
+        "cloud-test": ["gcp-storage-emulator>=2024.8"],
         "gcp": ["apache-beam[gcp]>=2.77,<2.78", "google-cloud-storage>=2.18"],
         "fast": ["numba>=0.61"],
         "test": TEST,
         "lint": LINT,
         "benchmarks": BENCHMARKS,
     },
-    entry_points={"console_scripts": ["semrank=pipelines.cli:main"]},
+    entry_points={"console_scripts": ["semrank=pipelines.cli:console"]},
     classifiers=[
         "Programming Language :: Python :: 3.11",
         "Programming Language :: Python :: 3.12",

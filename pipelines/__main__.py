@@ -1,5 +1,5 @@
 """Lets `python -m pipelines` stand for the installed `semrank` command."""
 
-from pipelines.cli import main
+from pipelines.cli import console
 
-raise SystemExit(main())
+console()

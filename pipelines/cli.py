@@ -6,20 +6,27 @@ Exit status: 0 done, 1 the run failed, 2 the arguments or inputs are unusable (o
 from __future__ import annotations
 
 import argparse
+import atexit
 import importlib
 import logging
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from types import ModuleType
 from typing import NoReturn
 
-from pipelines import __version__
+from pipelines import __version__, locks
 from schemas.errors import InputError
 
 COMMANDS = {
     "ingest": "read crawls and click logs into a snapshot",
     "rank": "rank the URLs that a queue of pages links to: one round",
     "rounds": "rank several rounds, each from the pages that the last one selected",
+    "evaluate": "replay crawls over a labelled snapshot and compare rankers",
+    "finish": "finish a round whose job was handed over to a service",
+    "report": "write a round or an evaluation as one HTML page",
+    "export": "write a round's selected URLs as a file that a crawler takes",
     "explain": "say why a URL has its rank, term by term",
     "sample": "write a small web of its own making: WARC files, a click log, seeds, topics",
     "dataset": "turn a published data set into a snapshot",
@@ -63,6 +70,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return command_main(parsed.command, arguments[head + 1 :])
 
 
+def console() -> NoReturn:
+    """The installed command."""
+    leave(main())
+
+
 def _overview() -> str:
     return "\n".join(
         [
@@ -103,7 +115,22 @@ def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
         logging.getLogger("semrank").debug("the run failed", exc_info=True)
         sys.stderr.write(f"semrank {command}: failed: {type(error).__name__}: {first_line(error)}\n")
         return 1
+    finally:
+        locks.release_all()
     return int(status)
+
+
+def leave(status: int) -> NoReturn:
+    """Ends the process with an exit status, without taking the interpreter apart.
+
+    Threads of Beam's local runner may still be inside Arrow then; to be ended there would abort the process, long after
+    the result is complete. What was registered to be done at the end is done.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 def command_parser(command: str, module: ModuleType) -> argparse.ArgumentParser:
@@ -156,7 +183,7 @@ class _TerminalHandler(logging.Handler):
 
 def _set_up_logging(parsed: argparse.Namespace) -> None:
     # Beam's own messages are for its developers; its errors reach the user through the command's error line.
-    logging.getLogger().setLevel(logging.WARNING if parsed.verbose else logging.ERROR)
+    logging.getLogger().setLevel(logging.WARNING if parsed.verbose else logging.CRITICAL)
     logger = logging.getLogger("semrank")
     logger.handlers = [_TerminalHandler()]
     logger.propagate = False
@@ -167,4 +194,4 @@ def _set_up_logging(parsed: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    leave(main())

@@ -153,6 +153,6 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main
+    from pipelines.cli import command_main, leave
 
-    raise SystemExit(command_main("dataset"))
+    leave(command_main("dataset"))

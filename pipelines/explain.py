@@ -183,6 +183,6 @@ def _why(match: dict[str, Any], known: dict[str, Any], facts: dict[str, Any]) ->
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main
+    from pipelines.cli import command_main, leave
 
-    raise SystemExit(command_main("explain"))
+    leave(command_main("explain"))

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipelines.locks import LOCK, lock_folder
 from schemas.errors import InputError
 from transforms.columnar import files
 from transforms.columnar.parquet import part_name, write_parquet
@@ -19,7 +20,8 @@ from transforms.columnar.parquet import part_name, write_parquet
 def claim_folder(option: str, folder: str, *, parts: Sequence[str], overwrite: bool) -> None:
     """Makes a folder ready to be written.
 
-    What an unfinished run left is removed; a finished result only with `overwrite`; anything else is left alone.
+    What an unfinished run left is removed; a finished result only with `overwrite`; anything else is left alone. A
+    local folder is locked until the command ends.
 
     Args:
         option: the option that names the folder, for messages.
@@ -36,18 +38,25 @@ def claim_folder(option: str, folder: str, *, parts: Sequence[str], overwrite: b
     path = Path(folder)
     if path.exists() and not path.is_dir():
         raise InputError(f"{option} {folder}: is a file, expected a folder")
-    found = sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
+    if path.is_dir():
+        _check_found(option, folder, _names(path), parts=parts, overwrite=overwrite)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        locked = lock_folder(folder)
+    except OSError as cause:
+        raise InputError(f"{option} {folder}: can't be written: {cause.strerror}") from cause
+    if not locked:
+        raise InputError(f"{option} {folder}: another run writes into it, expected a folder of its own")
+    # Another run may have finished between the look and the lock.
+    found = _names(path)
     _check_found(option, folder, found, parts=parts, overwrite=overwrite)
     # The manifest goes first: without it nobody takes what is left for a finished result.
     for name in sorted(found, key=lambda name: name != files.MANIFEST):
         files.delete(str(path / name))
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        probe = path / ".probe"
-        probe.write_bytes(b"")
-        probe.unlink()
-    except OSError as cause:
-        raise InputError(f"{option} {folder}: can't be written: {cause.strerror}") from cause
+
+
+def _names(path: Path) -> list[str]:
+    return sorted(entry.name for entry in path.iterdir() if entry.name != LOCK)
 
 
 def _claim_remote(option: str, folder: str, *, parts: Sequence[str], overwrite: bool) -> None:

@@ -313,6 +313,6 @@ def _summary(output: str, manifest: dict[str, Any], metrics: RunMetrics) -> str:
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main
+    from pipelines.cli import command_main, leave
 
-    raise SystemExit(command_main("ingest"))
+    leave(command_main("ingest"))

@@ -115,9 +115,15 @@ def _queue_table(urls: pa.Array) -> pa.Table:
     return pa.table({"url_id": pa.array(digests[order, 0]), "url": distinct.take(pa.array(order))})
 
 
-def snapshot_knows_any(queue: Queue, page_paths: Sequence[str], link_paths: Sequence[str]) -> bool:
-    """Whether a URL of the queue is a page or links to something in the snapshot; reads until it finds one."""
-    urls = column_array(queue.urls["url"])
+def snapshot_knows_any(known: pa.Table, page_paths: Sequence[str], link_paths: Sequence[str]) -> bool:
+    """Whether one of some URLs is a page or links to something in the snapshot; reads until it finds one.
+
+    Args:
+        known: a table with a column `url`.
+        page_paths: files of the pages table.
+        link_paths: files of the links table.
+    """
+    urls = column_array(known["url"])
     for paths, column in ((page_paths, "url"), (link_paths, "source_url")):
         for path in paths:
             with files.open_binary(path) as stream:

@@ -32,12 +32,14 @@ from pipelines.queue import (
     snapshot_knows_any,
 )
 from pipelines.rankers import score_urls
-from pipelines.runtime import beam_options, run_pipeline, stage_rows, versions
+from pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
 from schemas.errors import InputError
 from schemas.tables import CONCEPTS, FRONTIER, HARVEST, KEYWORDS, REJECTS, RELATIONS, conform
 from transforms.columnar import files
-from transforms.columnar.arrays import bounded_slices, int64s, partition_count
+from transforms.columnar.arrays import column_array, int64s, partition_count
 from transforms.columnar.idfilter import filter_bits
+from transforms.columnar.ids import text_ids
+from transforms.columnar.parquet import part_name, write_parquet
 from transforms.columnar.steps import (
     NAMESPACE,
     Collection,
@@ -70,8 +72,14 @@ examples:
   semrank rank --snapshot snapshot --previous round-0000 --output round-0001 --max-urls 1000 --max-per-host 50
 """
 
-PARTS = ("frontier", "harvest", "keywords", "relations", "base_concepts", "current_concepts", "rejects")
+PARTS = ("pending.json", "frontier", "harvest", "keywords", "relations", "base_concepts", "current_concepts", "rejects")
 """Folders of a round."""
+
+PENDING = "pending.json"
+"""What is left to say of a round whose job was handed over, until it is finished."""
+
+HARVEST_ROWS = 1 << 20
+"""URLs in a file of the harvest."""
 
 SHOWN_URLS = 10
 """How much of the frontier's top a run shows."""
@@ -147,20 +155,50 @@ def run_round(
     """
     begin = time.time()
     snapshot = _snapshot(snapshot_path)
-    if not snapshot_knows_any(queue, snapshot.pages, snapshot.links):
-        first = queue.urls["url"][0].as_py()
+    known = queue.urls if config.ranker == "semrank" else queue.harvest
+    if not snapshot_knows_any(known, snapshot.pages, snapshot.links):
+        first = known["url"][0].as_py()
         raise InputError(
-            f"{queue.source}: none of its {queue.urls.num_rows} URLs is in the snapshot {snapshot_path} "
+            f"{queue.source}: none of its {known.num_rows} URLs is in the snapshot {snapshot_path} "
             f"(first: {first}), expected at least one"
         )
     folders.claim_folder("--output", output, parts=PARTS, overwrite=overwrite)
+    _write_harvest(output, queue)
     log.info(
         "snapshot %s: %d page, %d link and %d click files",
         snapshot_path,
         *map(len, (snapshot.pages, snapshot.links, snapshot.clicks)),
     )
     log.info("queue %s: %s URLs", queue.source, f"{queue.urls.num_rows:,}")
+    inputs = {
+        "snapshot": folders.fingerprint(snapshot.manifest, snapshot_path),
+        "queue": {"path": queue.source, "urls": queue.urls.num_rows},
+    }
     metrics = run_pipeline(options, partial(_build, snapshot=snapshot, queue=queue, output=output, config=config))
+    if metrics is None:
+        files.write_json(
+            files.join(output, PENDING), {"parameters": config.as_dict(), "inputs": inputs, "started": begin}
+        )
+        return (
+            f"{output}: the job is handed over; when it is done, `semrank finish --round {output}` checks what it "
+            "wrote and writes the manifest"
+        )
+    return conclude(output, config, inputs, metrics, begin)
+
+
+def conclude(output: str, config: RoundConfig, inputs: dict[str, Any], metrics: RunMetrics, begin: float) -> str:
+    """Completes a round's folder when its job is done: what is counted, and last the manifest.
+
+    Args:
+        output: the round's folder.
+        config: its configuration.
+        inputs: what it was made of, for the manifest.
+        metrics: what the job measured.
+        begin: when it began, seconds since 1970.
+
+    Returns:
+        A summary for people.
+    """
     schemas = {
         "frontier": FRONTIER.schema,
         "harvest": HARVEST.schema,
@@ -177,10 +215,7 @@ def run_round(
     manifest = {
         "kind": "round",
         "parameters": config.as_dict(),
-        "inputs": {
-            "snapshot": folders.fingerprint(snapshot.manifest, snapshot_path),
-            "queue": {"path": queue.source, "urls": queue.urls.num_rows},
-        },
+        "inputs": inputs,
         "rows": rows,
         "rejected": rejected,
         "counters": metrics.counters,
@@ -196,11 +231,16 @@ def run_round(
 def _build(pipeline: beam.Pipeline, *, snapshot: _Snapshot, queue: Queue, output: str, config: RoundConfig) -> None:
     words_of = partial(lemmas_of, fallback=config.language)
     partitions = snapshot.partitions
-    queued = pipeline | "queue" >> beam.Create(list(bounded_slices(queue.urls))).with_output_types(pa.Table)
+    # The queue is read from where it was written: a job's graph has no room for millions of URLs.
+    harvest = (
+        pipeline
+        | ReadParquet("read harvest", folders.table_files(output, HARVEST.name), HARVEST.schema.names)
+        | MapTables("identify harvest", _identified)
+    )
+    queued = harvest | MapTables("list queue", _queued)
     clicks = pipeline | ReadClickFacts(
         snapshot.clicks, partitions=partitions.clicks, words_of=words_of, minhash=config.user_groups == "minhash"
     )
-    harvest = pipeline | "harvest" >> beam.Create(list(bounded_slices(queue.harvest))).with_output_types(pa.Table)
     semrank = config.ranker == "semrank"
     contexts = pipeline | BuildContexts(
         snapshot.pages,
@@ -252,7 +292,6 @@ def _build(pipeline: beam.Pipeline, *, snapshot: _Snapshot, queue: Queue, output
         ),
     )
     named | WriteOne("write relations", files.join(output, "relations"), relation_rows)
-    {"harvest": harvest} | WriteOne("write harvest", files.join(output, "harvest"), _harvest_rows)
     rejects = pipeline | "queue rejects" >> beam.Create([queue.rejects]).with_output_types(pa.Table)
     {"rejects": rejects, "unknown": contexts.unknown, "queue": queued} | WriteOne(
         "write rejects", files.join(output, "rejects"), _reject_rows
@@ -394,8 +433,20 @@ def query_words(config: RoundConfig) -> list[str]:
     return sorted(set(lemmas_of(pa.array([config.query]), fallback=config.language)[0].as_py()))
 
 
-def _harvest_rows(harvest: pa.Table | None) -> pa.Table:
-    return HARVEST.empty() if harvest is None else conform(harvest.sort_by("url"), HARVEST)
+def _write_harvest(output: str, queue: Queue) -> None:
+    """Writes what the crawl chose so far, before the job, which reads it."""
+    queued = pc.is_in(queue.harvest["url"], value_set=column_array(queue.urls["url"]))
+    table = conform(queue.harvest.append_column("queued", queued).sort_by("url"), HARVEST)
+    for number, start in enumerate(range(0, table.num_rows, HARVEST_ROWS)):
+        write_parquet(files.join(output, HARVEST.name, part_name(number)), table.slice(start, HARVEST_ROWS))
+
+
+def _identified(harvest: pa.Table) -> pa.Table:
+    return harvest.add_column(0, "url_id", pa.array(text_ids(harvest["url"])))
+
+
+def _queued(harvest: pa.Table) -> pa.Table:
+    return harvest.filter(harvest["queued"]).select(["url_id", "url"])
 
 
 def _reject_rows(rejects: pa.Table | None, unknown: pa.Table | None, queue: pa.Table | None) -> pa.Table:
@@ -441,12 +492,12 @@ def _summary(output: str, config: RoundConfig, rows: dict[str, int], rejected: d
 
 
 def _short(reasons: list[dict[str, Any]]) -> str:
-    """The most important term in a few words."""
-    first = reasons[0]
+    """The term that speaks most for a URL, in a few words."""
+    first = max(reasons, key=lambda reason: reason["value"] * (reason["weight"] or 0.0))
     return f"{first['term']} {first['value']:.3g}" + (f": {first['detail']}" if first["detail"] else "")
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main
+    from pipelines.cli import command_main, leave
 
-    raise SystemExit(command_main("rank"))
+    leave(command_main("rank"))

@@ -10,6 +10,7 @@ import apache_beam as beam
 from pipelines.config import RoundConfig
 from transforms.columnar.steps import Collection
 from transforms.ranking.cosine import CosineSettings
+from transforms.ranking.focused_steps import RankByFocused
 from transforms.ranking.hmm import HmmSettings
 from transforms.ranking.keyword import KeywordSettings
 from transforms.ranking.layer_steps import RankByHmm, RankByLinkContext, RankByRelevancyContext
@@ -31,6 +32,7 @@ def score_urls(
     """
     by_words: dict[str, Any] = {"query": query, "partitions": partitions}
     rankers: dict[str, beam.PTransform[Any, Any]] = {
+        "focused": RankByFocused(**by_words),
         "cosine": RankByCosine(CosineSettings(), **by_words),
         "keyword": RankByKeyword(KeywordSettings(), **by_words),
         "link-context": RankByLinkContext(LinkContextSettings(), **by_words),

@@ -279,6 +279,6 @@ def _evaluation_facts(folder: str) -> tuple[str, str, dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main
+    from pipelines.cli import command_main, leave
 
-    raise SystemExit(command_main("report"))
+    leave(command_main("report"))

@@ -75,6 +75,6 @@ def _check_same_run(folder: str, parameters: dict[str, object], snapshot: str) -
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main
+    from pipelines.cli import command_main, leave
 
-    raise SystemExit(command_main("rounds"))
+    leave(command_main("rounds"))

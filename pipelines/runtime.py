@@ -15,7 +15,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 from apache_beam.metrics.metric import MetricsFilter
-from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 
 from pipelines import __version__
 from schemas.errors import InputError
@@ -123,8 +123,11 @@ def _without_runner(arguments: Sequence[str]) -> list[str]:
     return kept
 
 
-def run_pipeline(options: PipelineOptions, build: Callable[[beam.Pipeline], None]) -> RunMetrics:
+def run_pipeline(options: PipelineOptions, build: Callable[[beam.Pipeline], None]) -> RunMetrics | None:
     """Builds and runs a pipeline to its end.
+
+    Returns:
+        What it measured, or None where it was only handed over: a template's job runs after the program has ended.
 
     Raises:
         InputError: a stage found an input unusable.
@@ -135,6 +138,8 @@ def run_pipeline(options: PipelineOptions, build: Callable[[beam.Pipeline], None
     build(pipeline)
     try:
         result = pipeline.run()
+        if options.view_as(GoogleCloudOptions).template_location:
+            return None
         state = result.wait_until_finish()
     except InputError:
         raise

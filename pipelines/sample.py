@@ -1,8 +1,13 @@
-"""`semrank sample`: writes the sample web's WARC files, click log, topics and seeds into a folder."""
+"""Writes the sample web's WARC files, click log, topics and seeds into a folder, or serves its pages to a crawler.
+
+With --serve, a crawler that uses the address as its HTTP proxy gets the sample's pages under the URLs that they have,
+also those that are in no WARC file. Only programs on this machine can reach it.
+"""
 
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
 
 from pipelines.runtime import beam_options
@@ -13,11 +18,23 @@ from transforms.sources.sample_web import sample_files
 _OWN_FILES = ("warc/sample-*.warc.gz", "clicks/clicks-*.parquet", "topics.parquet", "seeds.txt")
 """What an earlier sample left in the folder; `--overwrite` replaces these and touches nothing else."""
 
+_LAST_PORT = 65_535
+
+
+EXAMPLES = """\
+examples:
+  semrank sample --output web
+  semrank sample --serve 8080 &
+  curl --insecure --proxy http://127.0.0.1:8080 https://birds.example/
+"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument(
-        "--output", required=True, metavar="DIR", help="folder for warc/, clicks/, topics.parquet and seeds.txt"
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--output", metavar="DIR", help="folder for warc/, clicks/, topics.parquet and seeds.txt")
+    what.add_argument(
+        "--serve", type=int, metavar="PORT", help="serve the pages as an HTTP proxy on this port until interrupted"
     )
     parser.add_argument(
         "--overwrite", action="store_true", help="replace a sample that is in the folder; other files there stay"
@@ -25,13 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
-    """Write the sample; no pipeline runs, so Beam's options change nothing.
+    """Write or serve the sample; no pipeline runs, so Beam's options change nothing.
 
     Raises:
-        InputError: an option is unknown, or the output is a file, or a folder that holds something and `--overwrite`
-            was not given.
+        InputError: an option is unknown, the port can't be used, or the output is a file, or a folder that holds
+            something and `--overwrite` was not given.
     """
     beam_options(beam_arguments)
+    if arguments.serve is not None:
+        return _serve(arguments.serve, overwrite=arguments.overwrite)
     output: str = arguments.output
     _prepare(output, overwrite=arguments.overwrite)
     count = size = 0
@@ -40,6 +59,26 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
         count += 1
         size += len(content)
     print(f"{output}: {count} files, {size:,} bytes")
+    return 0
+
+
+def _serve(port: int, *, overwrite: bool) -> int:
+    """Serve the sample until the user interrupts it."""
+    # Only who serves needs to make certificates.
+    from pipelines.sample_server import SampleServer
+
+    if overwrite:
+        raise InputError("--overwrite: found --serve, expected --output")
+    if not 0 <= port <= _LAST_PORT:
+        raise InputError(f"--serve: found {port}, expected a port from 0 (any free one) to {_LAST_PORT}")
+    try:
+        server = SampleServer(port)
+    except OSError as cause:
+        raise InputError(f"--serve {port}: can't be listened on: {cause.strerror}") from cause
+    with server:
+        print(f"{server.url}: HTTP proxy to {len(server.pages)} URLs on {len(server.hosts())} hosts", flush=True)
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
     return 0
 
 
@@ -65,6 +104,6 @@ def _holds_anything(folder: str) -> bool:
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main
+    from pipelines.cli import command_main, leave
 
-    raise SystemExit(command_main("sample"))
+    leave(command_main("sample"))

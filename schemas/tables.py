@@ -159,6 +159,7 @@ HARVEST = _table(
     "harvest",
     ("url", pa.string(), False),
     ("seed", pa.bool_(), False),
+    ("queued", pa.bool_(), False),
 )
 
 KEYWORDS = _table(

@@ -35,11 +35,11 @@ def frontier(snapshot: Path, seeds: Path, output: Path, *options: str) -> list[b
     return [path.read_bytes() for path in sorted((output / "frontier").glob("*.parquet"))]
 
 
-def check_all_equal(snapshot: Path, seeds: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = frontier(snapshot, seeds, folder / "one")
-    assert frontier(snapshot, seeds, folder / "two", *TWO_PROCESSES) == one
+def check_all_equal(snapshot: Path, seeds: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
+    one = frontier(snapshot, seeds, folder / "one", *options)
+    assert frontier(snapshot, seeds, folder / "two", *options, *TWO_PROCESSES) == one
     monkeypatch.setattr(rank, "partition_count", lambda _: 3)
-    assert frontier(shuffled(snapshot, folder / "shuffled"), seeds, folder / "three") == one
+    assert frontier(shuffled(snapshot, folder / "shuffled"), seeds, folder / "three", *options) == one
 
 
 def check_bounds(folder: Path) -> None:
@@ -51,12 +51,13 @@ def check_bounds(folder: Path) -> None:
     assert sum(stage["largest_group_bytes"] > 0 for stage in stages.values()) > 5
 
 
-def test_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("profile", ["focused", "paper-2013"])
+def test_sample(profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     web, snapshot = tmp_path / "web", tmp_path / "snapshot"
     assert main(["sample", "--output", str(web), "--quiet"]) == 0
     sources = ["--warc", f"{web}/warc/*", "--clicks", f"{web}/clicks/*"]
     assert main(["ingest", *sources, "--output", str(snapshot), "--quiet"]) == 0
-    check_all_equal(snapshot, web / "seeds.txt", tmp_path, monkeypatch)
+    check_all_equal(snapshot, web / "seeds.txt", tmp_path, monkeypatch, "--profile", profile)
     check_bounds(snapshot)
     check_bounds(tmp_path / "one")
 

@@ -77,10 +77,12 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+PAPER = ("--profile", "paper-2013", "--quiet")
+
+
 def run_rank(snapshot: Path, seeds: Path, output: Path, *options: str) -> int:
-    return main(
-        ["rank", "--snapshot", str(snapshot), "--seeds", str(seeds), "--output", str(output), "--quiet", *options]
-    )
+    inputs = ["--snapshot", str(snapshot), "--seeds", str(seeds), "--output", str(output)]
+    return main(["rank", *inputs, *PAPER, *options])
 
 
 def test_lattices_of_p13_example_5(snapshot: Path, seeds: Path, tmp_path: Path) -> None:
@@ -214,7 +216,7 @@ def test_limits_select_exactly_so_many(snapshot: Path, seeds: Path, tmp_path: Pa
 def test_next_round_starts_from_what_was_selected(snapshot: Path, seeds: Path, tmp_path: Path) -> None:
     assert run_rank(snapshot, seeds, tmp_path / "first", "--max-urls", "2", "--threshold", "0") == 0
     chosen = {row["url"] for row in read_rows(tmp_path / "first" / "frontier") if row["selected"]}
-    arguments = ["rank", "--snapshot", str(snapshot), "--previous", str(tmp_path / "first"), "--quiet"]
+    arguments = ["rank", "--snapshot", str(snapshot), "--previous", str(tmp_path / "first"), *PAPER]
     assert main([*arguments, "--output", str(tmp_path / "second")]) == 0
     extents = {member for row in read_rows(tmp_path / "second" / "base_concepts") for member in row["extent"]}
     assert extents == chosen
@@ -252,7 +254,7 @@ def _unfinished(_: Path, seeds: Path, folder: Path) -> list[str]:
         (_unfinished, [], "unfinished"),
         (None, ["--weight", "-1"], "--weight: found -1.0, expected a number from 0 to 1"),
         (None, ["--weight", "much"], "expected a number"),
-        (None, ["--profile", "paper-1999"], "--profile: found 'paper-1999', expected one of paper-2013"),
+        (None, ["--profile", "paper-1999"], "--profile: found 'paper-1999', expected one of focused, paper-2013"),
         (None, ["--threshold", "nan"], "--threshold: found nan"),
         (None, ["--alpha", "0.7"], "--alpha: found 0.7"),
         (None, ["--min-support", "0"], "--min-support: found 0"),

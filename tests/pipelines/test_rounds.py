@@ -31,7 +31,7 @@ def run_rounds(folder: Path, count: int, output: Path, *options: str) -> int:
         [
             "rounds",
             *("--snapshot", str(folder / "snapshot"), "--seeds", str(folder / "seeds.txt")),
-            *("--rounds", str(count), "--output", str(output), "--quiet", *options),
+            *("--rounds", str(count), "--output", str(output), "--profile", "paper-2013", "--quiet", *options),
         ]
     )
 

@@ -35,7 +35,7 @@ def match(pattern: str) -> list[FileMetadata]:
     """Files that a path or glob names, sorted by path; empty where there is none."""
     try:
         result = FileSystems.match([pattern])[0].metadata_list
-    except BeamIOError as cause:
+    except (BeamIOError, ValueError) as cause:
         raise InputError(f"{pattern}: can't be listed: {_reason(cause)}") from cause
     return sorted(result, key=lambda file: str(file.path))
 
@@ -56,7 +56,7 @@ def open_binary(path: str) -> Iterator[BinaryIO]:
     """
     try:
         stream = _open(path)
-    except (OSError, BeamIOError) as cause:
+    except (OSError, BeamIOError, ValueError) as cause:
         raise InputError(f"{path}: can't be read: {_reason(cause)}") from cause
     with stream:
         yield stream
@@ -87,14 +87,50 @@ def write_bytes(path: str, content: bytes | pa.Buffer) -> None:
 
 def delete(path: str) -> None:
     """Deletes a file or a folder with all that is in it; nothing happens where there is none."""
-    if exists(path):
-        FileSystems.delete([path])
+    if is_local(path):
+        if exists(path):
+            FileSystems.delete([path])
+        return
+    # Object stores have no folders: what a folder holds are the objects with its prefix.
+    found = [str(file.path) for pattern in (path, path.rstrip("/") + "/**") for file in match(pattern)]
+    if found:
+        FileSystems.delete(found)
 
 
 def write_manifest(folder: str, manifest: dict[str, Any]) -> None:
-    """Writes a folder's manifest, which marks it as finished."""
-    text = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    write_bytes(join(folder, MANIFEST), (text + "\n").encode())
+    """Writes a folder's manifest, which marks it as finished.
+
+    Raises:
+        InputError: in a bucket, another run has written one since the folder was claimed.
+    """
+    path = join(folder, MANIFEST)
+    if path.startswith("gs://"):
+        _create_object(path, _json(manifest))
+    else:
+        write_bytes(path, _json(manifest))
+
+
+def write_json(path: str, value: dict[str, Any]) -> None:
+    """Writes a JSON file so that no reader ever sees a part of it."""
+    write_bytes(path, _json(value))
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    return (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _create_object(path: str, content: bytes) -> None:
+    """Writes an object of a bucket on the condition that none has the name: of two runs one wins, the other says so."""
+    # Only who has buckets has these packages.
+    from apache_beam.io.gcp.gcsio import GcsIO, parse_gcs_path
+    from google.api_core.exceptions import PreconditionFailed
+
+    bucket, name = parse_gcs_path(path)
+    blob = GcsIO().client.bucket(bucket).blob(name)
+    try:
+        blob.upload_from_string(content, content_type="application/json", if_generation_match=0)
+    except PreconditionFailed as cause:
+        raise InputError(f"{path}: another run has finished there meanwhile, expected a folder of its own") from cause
 
 
 def read_manifest(folder: str, kind: str) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """What is known about each URL that a ranker looks at: its words by where they stand, and who links or clicks to it.
 
-The known URLs of a round are the harvested ones (seeds and what earlier rounds chose) and the current ones, which are to
-be ranked. A description of a URL is one row: on a cluster a partition of the URLs is a table of `DESCRIPTION_SCHEMA`, in
-memory all of them are one; a ranker's functions take `Descriptions`, which is such a table as arrays.
+The known URLs of a round are the harvested ones (seeds and what earlier rounds chose) and the current ones, which are
+to be ranked. A description of a URL is one row: on a cluster a partition of the URLs is a table of
+`DESCRIPTION_SCHEMA`, in memory all of them are one; a ranker's functions take `Descriptions`, which is such a table as
+arrays.
 """
 
 from __future__ import annotations
@@ -95,7 +96,9 @@ class Descriptions:
         table = table.take(pa.array(order)).combine_chunks()
         widths = {**dict.fromkeys(BLOCKS, words), "near": harvested}
         flags: dict[str, Any] = {name: _bools(table[name]) for name in _FLAGS}
-        matrices: dict[str, Any] = {name: _matrix(table[name], table[f"{name}_counts"], width) for name, width in widths.items()}
+        matrices: dict[str, Any] = {
+            name: _matrix(table[name], table[f"{name}_counts"], width) for name, width in widths.items()
+        }
         return cls(
             url=int64s(table["url_id"]),
             **flags,

@@ -47,11 +47,12 @@ class Facts:
 
 
 def document_words(descriptions: Descriptions) -> sparse.csr_array:
-    """Which words a URL has: those of its text where it is described, else of its anchors and around them, bool[n, v]."""
-    described = sparse.diags_array(descriptions.described.astype(np.int64))
-    other = sparse.diags_array((~descriptions.described).astype(np.int64))
-    told = described @ descriptions.text + other @ (descriptions.anchor + descriptions.around)
-    return sparse.csr_array(told.tocsr() > 0)
+    """Which words a URL has, bool[n, v]: those of its text where described, else of its anchors and around them."""
+    told = sparse.csr_array(descriptions.anchor + descriptions.around)
+    told.data = told.data * np.repeat(~descriptions.described, np.diff(told.indptr))
+    words = sparse.csr_array(descriptions.text + told)
+    words.eliminate_zeros()
+    return sparse.csr_array(words > 0)
 
 
 def inverse_document_frequency(document_counts: Int64s, documents: int) -> npt.NDArray[np.float64]:

@@ -1,0 +1,1 @@
+"""How semrank runs off one machine, and on its own."""

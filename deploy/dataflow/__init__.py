@@ -1,0 +1,1 @@
+"""The flex template for Dataflow."""

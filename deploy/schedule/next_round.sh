@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Runs the rounds that are due, one after the other, each from the last one's selection. Meant for cron:
+#
+#   15 2 * * *  /opt/semrank/deploy/schedule/next_round.sh /var/lib/semrank "$HOME/semrank.env"
+#
+# FOLDER/snapshots/NAME are finished snapshots in the order of their names, one a night; FOLDER/rounds/NAME is the round
+# of snapshot NAME; FOLDER/seeds.txt starts the first round. A night that was missed is caught up with: every snapshot
+# without a finished round gets one, the oldest first. A lock keeps two runs apart. ENVIRONMENT may set SEMRANK (the
+# command), OPTIONS (more options of `semrank rank`, a runner for one), KEEP (rounds and snapshots that are kept).
+set -euo pipefail
+
+folder=${1:?usage: next_round.sh FOLDER [ENVIRONMENT]}
+[ $# -lt 2 ] || . "$2"
+semrank=${SEMRANK:-semrank}
+keep=${KEEP:-30}
+
+exec 9>"$folder/.schedule.lock"
+if ! flock --nonblock 9; then
+  echo "another run is at work in $folder" >&2
+  exit 0
+fi
+
+mkdir -p "$folder/rounds"
+previous=""
+for snapshot in "$folder"/snapshots/*/; do
+  [ -d "$snapshot" ] || continue
+  name=$(basename "$snapshot")
+  round=$folder/rounds/$name
+  if [ ! -e "$round/manifest.json" ]; then
+    if [ ! -e "$snapshot/manifest.json" ]; then
+      echo "$snapshot is unfinished, waiting for it" >&2
+      break
+    fi
+    start=(--seeds "$folder/seeds.txt")
+    [ -z "$previous" ] || start=(--previous "$previous")
+    # shellcheck disable=SC2086  # OPTIONS are words
+    $semrank rank --snapshot "${snapshot%/}" "${start[@]}" --output "$round" --quiet ${OPTIONS:-}
+  fi
+  previous=$round
+done
+
+# What is older than the last KEEP rounds is not read by any later one: a round carries the harvest of all before it.
+find "$folder/rounds" -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | sort | head -n "-$keep" |
+  while read -r name; do
+    if [ -e "$folder/rounds/$name/manifest.json" ]; then
+      rm -rf "${folder:?}/snapshots/$name" "${folder:?}/rounds/$name"
+    fi
+  done

@@ -1,0 +1,56 @@
+"""Finishes a round whose job was handed over to a service: checks what it wrote and writes the manifest.
+
+A job that is started from a template runs after the program that described it has ended, so nobody is there to write
+the manifest, without which the round counts as unfinished. Run this when the service says that the job is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from pipelines import folders
+from pipelines.config import RoundConfig
+from pipelines.rank import PENDING, conclude
+from pipelines.runtime import RunMetrics
+from schemas.errors import InputError
+from transforms.columnar import files
+
+EXAMPLES = """\
+example:
+  semrank finish --round gs://bucket/rounds/round-0001
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's options."""
+    parser.add_argument("--round", required=True, metavar="ROUND", help="a round whose job is done")
+
+
+def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
+    """Runs the command; gives the exit status."""
+    if beam_arguments:
+        raise InputError(f"{beam_arguments[0]}: unknown option")
+    folder = arguments.round
+    if files.exists(files.join(folder, files.MANIFEST)):
+        print(f"{folder}: is finished already")
+        return 0
+    pending = files.join(folder, PENDING)
+    if not files.exists(pending):
+        raise InputError(f"--round {folder}: has no {PENDING}, expected a round whose job was handed over")
+    with files.open_binary(pending) as stream:
+        told = json.load(stream)
+    # The order is cut last of all, so a job that ended early has written no frontier.
+    if not folders.table_files(folder, "frontier"):
+        raise InputError(f"--round {folder}: has no frontier, expected one: its job has failed or is still running")
+    config = RoundConfig(**told["parameters"])
+    nothing = RunMetrics(stages={}, counters={}, seconds=0.0)
+    print(conclude(folder, config, told["inputs"], nothing, float(told["started"])))
+    files.delete(pending)
+    return 0
+
+
+if __name__ == "__main__":
+    from pipelines.cli import command_main, leave
+
+    leave(command_main("finish"))

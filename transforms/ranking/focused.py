@@ -1,0 +1,700 @@
+"""The profile `focused`: which URLs are like what the crawl found relevant so far.
+
+Everything is a sum over pages, words or links; nothing is iterated. A page's vector x has (1 + ln n) idf for a word
+that stands n times in it, each occurrence among its first words counted `LEAD_WEIGHT` times more, and length 1.
+
+Topic: t0 is the mean of the seeds' vectors, each word times the root of the share of seeds that have it, length 1; the
+query counts as one more seed, and a seed whose content is not known has the words that are told of it. t is t0 with the
+mean of the `FEEDBACK_PAGES` harvested pages most like it added (pseudo-relevance feedback, Rocchio 1971).
+
+A URL whose content is known scores x . (t - 1.02 m), m being the mean of all known pages: what all pages of the crawl
+share tells nothing of the topic. There is no m while only seeds are harvested.
+
+Any other URL scores the sum of eight terms, each standardised over the URLs to rank, times `WEIGHTS`, of which the
+learned ones grow with the harvest. Harvested pages are graded by their rank in x . (t - 0.9 mean of the half less like
+the seeds), squared. Features that are known before a URL is fetched are vectors of length 1: words of anchors and
+address, words around the anchors, queries that led to clicks, the vectors of the harvested pages that link to it
+(linkers), and of those clicked next to it (clicked-near). A term is the product of a feature and a centroid: the mean
+of the graded pages' features, less 0.6 times that of the URLs to rank and 0.3 times that of all harvested pages, each
+of length 1. `anchor-topic` and `around-topic` compare words with what pages are graded by, and `cocitation` asks how
+well the other pages are graded that the linkers link to.
+Linkers' vectors are never added up: the product is a sum of numbers that travel along links, and the length of the sum
+is taken for that of vectors whose cosine is `LINKER_COSINE` to one another.
+
+Where there are URLs of both kinds, the second score is brought to the mean of the first, and to its deviation times the
+correlation of the two among the harvested pages, of which both are known. The result is the logistic function of the
+standardised score.
+
+The work is done in `PASSES`: what each adds up over the URLs (`exact_sums`), and what follows from the sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from scipy import sparse
+from scipy.special import expit
+from scipy.stats import rankdata
+
+from transforms.columnar.arrays import Int64s, list_column, list_parts, pointers
+from transforms.context.descriptions import Bools, Descriptions
+from transforms.ranking.exact_sums import Float64s, Moments, fixed, product_limbs, sum_bits
+from transforms.ranking.facts import Facts, inverse_document_frequency
+from transforms.ranking.reasons import Term, best_words, reason_lists
+from transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
+
+LEAD_WEIGHT = 3
+"""What an occurrence among the first words counts beside itself."""
+
+CONSENSUS = 0.5
+"""Power of the share of seeds that have a word."""
+
+FEEDBACK, FEEDBACK_PAGES = 0.7, 40
+"""Weight of the harvested pages most like the seeds in the topic, and how many they are."""
+
+FAR = 0.9
+"""Weight of the harvested pages least like the seeds in the grading of pages, subtracted."""
+
+BACKGROUND = 1.02
+"""Weight of the mean of all known pages, subtracted from the topic."""
+
+SHARPNESS = 2.0
+"""Power of a page's rank in its grade."""
+
+CONTRAST_CURRENT, CONTRAST_HARVESTED = 0.6, 0.3
+"""Weights of the mean features of the URLs to rank and of the harvested pages, subtracted from a centroid."""
+
+LINKER_COSINE = 0.1
+"""Assumed cosine of two pages that link to one URL: about what pages of one web have in common."""
+
+COCITATION_PRIOR = 2.0
+"""Links of average grade that a linking page is given beside its own."""
+
+WEIGHTS: Mapping[str, float] = {
+    "anchor": 1.0,
+    "around": 1.0,
+    "linkers": 0.75,
+    "query": 0.75,
+    "clicked-near": 0.5,
+    "anchor-topic": 0.5,
+    "around-topic": 0.5,
+    "cocitation": 0.3,
+}
+"""What each standardised term counts."""
+
+LEAST_DEVIATION = 1e-9
+"""A standard deviation below it is that of equal numbers, rounded."""
+
+LEAST_SHARE = 1e-8
+"""A variance that is less of the parts it is added from is what rounding leaves where they cancel out."""
+
+LEARNED = ("anchor", "around", "linkers", "query", "clicked-near", "cocitation")
+"""Terms that harvested pages taught; the others compare words with the topic."""
+
+LEARNING_PAGES = 20.0
+"""Harvested pages besides the seeds after which the learned terms have half of their weight: few pages teach noise."""
+
+LEAST_CORRELATION = 0.3
+"""Correlation of the two scores that is assumed at least: few harvested pages tell it badly."""
+
+GRADE_BITS = 40
+"""Binary places of the products that pages are sorted by: below lies rounding, which must not break ties."""
+
+_WORD_BLOCKS = ("anchor", "around", "query")
+_PAGE_BLOCKS = ("linkers", "clicked-near")
+_GROUPS = ("graded", "current", "trained")
+_TERMS = tuple(WEIGHTS)
+_WORDS, _HARVESTED = -1, -2
+_LIMBED = len(product_limbs(np.zeros((0, len(_TERMS) + 1))))
+
+Sums: TypeAlias = dict[str, Int64s]
+
+MODEL_SCHEMA = pa.schema(
+    [pa.field("name", pa.string()), pa.field("part", pa.int64()), pa.field("values", pa.list_(pa.float64()))]
+)
+"""A model's vectors, cut into parts of at most `MODEL_VALUES`."""
+
+MODEL_VALUES = 1 << 17
+"""Values in a row of a model's table, 1 MiB."""
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What the passes so far have found out, as vectors by name, float64 each.
+
+    Over the v words: `idf`, `topic` (what pages are graded by), `content` (weights of the words of known contents), and
+    for each block of words those of its centroid. Over the h harvested URLs: `trained` (1 where the content is known),
+    and what a link from each is worth by the terms that come along links. The rest are single numbers and the constants
+    of the eight terms.
+    """
+
+    vectors: Mapping[str, Float64s]
+
+    def __getitem__(self, name: str) -> Float64s:
+        return self.vectors[name]
+
+    def number(self, name: str) -> float:
+        """A vector that is a single number."""
+        return float(self.vectors[name][0])
+
+    def having(self, vectors: Mapping[str, Float64s | float]) -> Model:
+        """The model with further vectors, or others in place of those of the same name."""
+        added = {name: np.atleast_1d(np.asarray(vector, dtype=np.float64)) for name, vector in vectors.items()}
+        return Model({**self.vectors, **added})
+
+    def without(self, *names: str) -> Model:
+        """The model without vectors that no later pass needs."""
+        return Model({name: vector for name, vector in self.vectors.items() if name not in names})
+
+    def to_table(self) -> pa.Table:
+        """The vectors as a table of `MODEL_SCHEMA`."""
+        pieces = [
+            (name, part, vector[start : start + MODEL_VALUES])
+            for name, vector in self.vectors.items()
+            for part, start in enumerate(range(0, max(len(vector), 1), MODEL_VALUES))
+        ]
+        values = np.concatenate([piece for _, _, piece in pieces])
+        lists = list_column(
+            pa.array(values), pointers(np.array([len(piece) for _, _, piece in pieces], dtype=np.int64))
+        )
+        names, parts = [name for name, _, _ in pieces], [part for _, part, _ in pieces]
+        return pa.table([pa.array(names), pa.array(parts), lists], schema=MODEL_SCHEMA)
+
+    @classmethod
+    def of_table(cls, table: pa.Table) -> Model:
+        """The model of a table of `MODEL_SCHEMA` whose rows may be in any order."""
+        table = table.sort_by([("name", "ascending"), ("part", "ascending")])
+        indptr, values = list_parts(table["values"])
+        numbers = values.to_numpy()
+        vectors: dict[str, list[Float64s]] = {}
+        for row, name in enumerate(table["name"].to_pylist()):
+            vectors.setdefault(name, []).append(numbers[indptr[row] : indptr[row + 1]])
+        return cls({name: np.concatenate(parts) for name, parts in vectors.items()})
+
+
+class Part:
+    """Some of the known URLs with their vectors, made when they are first asked for.
+
+    Args:
+        descriptions: n URLs.
+        idf: inverse document frequency of each word, float64[v].
+    """
+
+    def __init__(self, descriptions: Descriptions, idf: Float64s) -> None:
+        self.known = descriptions
+        self._idf = idf
+        self.trained: Bools = descriptions.harvested & descriptions.described
+        self.places: Int64s = descriptions.place[self.trained]
+
+    @cached_property
+    def pages(self) -> sparse.csr_array:
+        """Vectors of the URLs' own contents, CSR float64[n, v]; empty where it is not known."""
+        return page_vectors(self.known.text, self.known.lead, self._idf)
+
+    @cached_property
+    def trained_pages(self) -> sparse.csr_array:
+        """Vectors of the harvested pages with known content, in the order of `places`."""
+        return self.pages[np.flatnonzero(self.trained)]
+
+    @cached_property
+    def features(self) -> dict[str, sparse.csr_array]:
+        """Features over words, CSR float64[n, v] with rows of length 1."""
+        counts = {"anchor": self.known.anchor, "around": self.known.around, "query": self.known.query}
+        found = {}
+        for name, matrix in counts.items():
+            size = matrix.data.astype(np.float64)
+            weight = np.log1p(size) if name == "query" else size
+            found[name] = _unit_rows(matrix, weight * self._idf[matrix.indices])
+        return found
+
+    def edges(self, trained: Float64s) -> dict[str, sparse.csr_array]:
+        """Features over harvested pages, CSR float64[n, h]; a row is divided by the length of the sum of its vectors.
+
+        Args:
+            trained: 1 for each harvested page whose content is known, float64[h].
+        """
+        linkers = trained[self.known.linkers.indices]
+        near = np.log1p(self.known.near.data) * trained[self.known.near.indices]
+        return {
+            "linkers": _sum_rows_of_length_one(self.known.linkers, linkers),
+            "clicked-near": _sum_rows_of_length_one(self.known.near, near),
+        }
+
+
+def page_vectors(text: sparse.csr_array, lead: sparse.csr_array, idf: Float64s) -> sparse.csr_array:
+    """(1 + ln n) idf of each word, n = occurrences, those in the lead weighted; rows of length 1, CSR float64[n, v]."""
+    counts = sparse.csr_array(text + LEAD_WEIGHT * lead)
+    counts.sort_indices()
+    # Most counts are small and stand often: their logarithms are looked up.
+    logarithms = 1.0 + np.log(np.maximum(np.arange(int(counts.data.max(initial=0)) + 1), 1))
+    return _unit_rows(counts, logarithms[counts.data] * idf[counts.indices])
+
+
+def _trained_only(pages: sparse.csr_array, trained: Float64s) -> sparse.csr_array:
+    """1 for each harvested page of a row whose content is known, CSR float64[n, h]."""
+    return _with_data(pages, trained[pages.indices])
+
+
+def _with_data(matrix: sparse.csr_array, data: Float64s) -> sparse.csr_array:
+    return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _row_sums(matrix: sparse.csr_array, data: Float64s) -> Float64s:
+    """Sums of rows, added from left to right, float64[n]."""
+    return np.asarray(_with_data(matrix, data) @ np.ones(matrix.shape[1]), dtype=np.float64)
+
+
+def _divided(matrix: sparse.csr_array, data: Float64s, squares: Float64s) -> sparse.csr_array:
+    """Rows divided by the roots of some numbers, where these are not 0."""
+    length = np.sqrt(squares)
+    length[length == 0] = 1.0
+    return _with_data(matrix, data / np.repeat(length, np.diff(matrix.indptr)))
+
+
+def _unit_rows(matrix: sparse.csr_array, data: Float64s) -> sparse.csr_array:
+    return _divided(matrix, data, _row_sums(matrix, data * data))
+
+
+def _sum_rows_of_length_one(matrix: sparse.csr_array, data: Float64s) -> sparse.csr_array:
+    sums, squares = _row_sums(matrix, data), _row_sums(matrix, data * data)
+    return _divided(matrix, data, squares + LINKER_COSINE * (sums * sums - squares))
+
+
+def _unit(vector: npt.NDArray[np.floating]) -> Float64s:
+    # NumPy adds by halves, whatever the number of threads.
+    length = float(np.sqrt((vector * vector).sum()))
+    return np.asarray(vector / length if length > 0 else vector, dtype=np.float64)
+
+
+def _column_sums(matrix: sparse.csr_array, rows: Float64s | Bools, bits: int) -> Int64s:
+    """Sum of the columns of weighted rows in multiples of 2^-bits, int64[columns]."""
+    if rows.dtype == np.bool_:
+        data, each = fixed(matrix.data, bits), rows.astype(np.int64)
+    else:
+        data = fixed(matrix.data * np.repeat(rows, np.diff(matrix.indptr)), bits)
+        each = np.ones(matrix.shape[0], dtype=np.int64)
+    return np.asarray(sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape).T @ each)
+
+
+def _count(rows: Bools) -> Int64s:
+    return np.array([int(rows.sum())], dtype=np.int64)
+
+
+def _scattered(places: Int64s, values: Int64s, size: int) -> Int64s:
+    vector = np.zeros(size, dtype=np.int64)
+    vector[places] = values
+    return vector
+
+
+def start_model(documents: Int64s, query: Int64s, harvested: int) -> Model:
+    """The model before the first pass.
+
+    Args:
+        documents: number of known URLs that have each word, int64[v].
+        query: numbers of the query's words.
+        harvested: h, the number of harvested URLs.
+    """
+    asked = np.zeros(len(documents))
+    asked[query] = 1.0
+    return Model({"idf": documents.astype(np.float64), "asked": asked, "trained": np.zeros(harvested)})
+
+
+def _size_sums(part: Part, _: Model) -> Sums:
+    plain = part.known.current & ~part.known.described
+    return {"urls": np.array([len(part.known)], dtype=np.int64), "plain": _count(plain)}
+
+
+def _after_sizes(model: Model, sums: Sums) -> Model:
+    urls = int(sums["urls"][0])
+    idf = inverse_document_frequency(model["idf"].astype(np.int64), urls)
+    counts = {name: float(sums[name][0]) for name in ("urls", "plain")}
+    return model.having({"idf": idf, "asked": _unit(model["asked"] * idf), **counts})
+
+
+def _seed_sums(part: Part, model: Model) -> Sums:
+    known, bits = part.known, sum_bits(int(model.number("urls")))
+    unseen = known.select(known.seed & ~known.described)
+    nothing = sparse.csr_array(unseen.lead.shape, dtype=np.int64)
+    told = page_vectors(sparse.csr_array(unseen.anchor + unseen.around), nothing, model["idf"])
+    seeds = known.seed & known.described
+    everybody = np.ones(len(unseen), dtype=np.bool_)
+    held = _with_data(part.pages, np.ones(part.pages.nnz)), _with_data(told, np.ones(told.nnz))
+    return {
+        "seeds": _column_sums(part.pages, seeds, bits) + _column_sums(told, everybody, bits),
+        "holders": _column_sums(held[0], seeds, 0) + _column_sums(held[1], everybody, 0),
+        "members": _count((np.diff(part.pages.indptr) > 0) & seeds) + _count(np.diff(told.indptr) > 0),
+        "known": _column_sums(part.pages, known.described, bits),
+        "others": _count(part.trained & ~known.seed),
+    }
+
+
+def _after_seeds(model: Model, sums: Sums) -> Model:
+    scale = 2.0 ** -sum_bits(int(model.number("urls")))
+    asked = model["asked"]
+    members = float(sums["members"][0]) + float(asked.any())
+    share = (sums["holders"] + (asked > 0)) / max(members, 1.0)
+    topic = _unit((sums["seeds"] * scale + asked) * share**CONSENSUS)
+    mean = _unit(sums["known"] * scale) * float(sums["others"][0] > 0)
+    return model.without("asked").having({"topic": topic, "mean": mean, "others": float(sums["others"][0])})
+
+
+def _likeness_sums(part: Part, model: Model) -> Sums:
+    harvested = part.known.harvested_count
+    likeness = fixed(part.trained_pages @ model["topic"], GRADE_BITS)
+    other = ~part.known.seed[part.trained]
+    return {
+        "trained": _scattered(part.places, np.ones(len(part.places), dtype=np.int64), harvested),
+        "others": _scattered(part.places, other.astype(np.int64), harvested),
+        "likeness": _scattered(part.places, likeness, harvested),
+    }
+
+
+def _after_likeness(model: Model, sums: Sums) -> Model:
+    others = np.flatnonzero(sums["others"])
+    order = others[np.argsort(-sums["likeness"][others], kind="stable")]
+    nearest, farthest = np.zeros(len(sums["others"])), np.zeros(len(sums["others"]))
+    nearest[order[:FEEDBACK_PAGES]] = 1.0
+    if len(order) > 1:
+        farthest[order[len(order) // 2 :]] = 1.0
+    trained = sums["trained"].astype(np.float64)
+    return model.having({"trained": trained, "nearest": nearest, "farthest": farthest})
+
+
+def _feedback_sums(part: Part, model: Model) -> Sums:
+    bits = sum_bits(part.known.harvested_count)
+    return {
+        name: _column_sums(part.trained_pages, model[name][part.places] > 0, bits) for name in ("nearest", "farthest")
+    }
+
+
+def _after_feedback(model: Model, sums: Sums) -> Model:
+    topic = model["topic"] + FEEDBACK * _unit(sums["nearest"].astype(np.float64))
+    grading = topic - FAR * _unit(sums["farthest"].astype(np.float64))
+    content = topic - BACKGROUND * model["mean"]
+    return model.without("mean", "nearest", "farthest").having({"content": content, "topic": grading})
+
+
+def _relevance_sums(part: Part, model: Model) -> Sums:
+    relevance = fixed(part.trained_pages @ model["topic"], GRADE_BITS)
+    return {"relevance": _scattered(part.places, relevance, part.known.harvested_count)}
+
+
+def _after_relevance(model: Model, sums: Sums) -> Model:
+    trained = np.flatnonzero(model["trained"])
+    grade = np.zeros(len(model["trained"]))
+    # A page alone is as relevant as any.
+    ranks = rankdata(sums["relevance"][trained]) - 1 if len(trained) > 1 else np.ones(len(trained))
+    grade[trained] = (ranks / max(len(trained) - 1, 1)) ** SHARPNESS
+    return model.having({"grade": grade})
+
+
+def _feature_sums(part: Part, model: Model) -> Sums:
+    known, bits = part.known, sum_bits(int(model.number("urls")))
+    grades = np.zeros(len(known))
+    grades[part.trained] = model["grade"][part.places]
+    groups: dict[str, Float64s | Bools] = {"graded": grades, "current": known.current, "trained": part.trained}
+    features = {**part.features, **part.edges(model["trained"])}
+    sums = {
+        f"{name}-{group}": _column_sums(features[name], rows, bits)
+        for name in (*_WORD_BLOCKS, *_PAGE_BLOCKS)
+        for group, rows in groups.items()
+    }
+    links = _trained_only(known.linkers, model["trained"])
+    return {**sums, "cited": _column_sums(links, grades, bits), "cites": _column_sums(links, part.trained, 0)}
+
+
+def _after_features(model: Model, sums: Sums) -> Model:
+    vectors: dict[str, Float64s | float] = {name: _contrast(sums, name) for name in _WORD_BLOCKS}
+    for name in _PAGE_BLOCKS:
+        for group in _GROUPS:
+            shares = sums[f"{name}-{group}"].astype(np.float64)
+            # Only directions matter; a largest share of 1 bounds the sums to come.
+            vectors[f"{name}-{group}"] = shares / max(float(shares.max(initial=0.0)), 1.0)
+    cited = sums["cited"] * 2.0 ** -sum_bits(int(model.number("urls")))
+    average = model["grade"].sum() / max(model["trained"].sum(), 1.0)
+    vectors["cocitation"] = (cited - sums["cites"] * average) / (sums["cites"] + COCITATION_PRIOR)
+    return model.without("grade").having(vectors)
+
+
+def _contrast(sums: Sums, name: str) -> Float64s:
+    graded, current, trained = (_unit(sums[f"{name}-{group}"].astype(np.float64)) for group in _GROUPS)
+    return graded - CONTRAST_CURRENT * current - CONTRAST_HARVESTED * trained
+
+
+def _linked_sums(part: Part, model: Model) -> Sums:
+    bits = sum_bits(part.known.harvested_count)
+    return {
+        name: _column_sums(part.trained_pages, model[name][part.places], bits)
+        for name in (f"{block}-{group}" for block in _PAGE_BLOCKS for group in _GROUPS)
+    }
+
+
+def _after_linked(model: Model, sums: Sums) -> Model:
+    return model.without(*sums).having({name: _contrast(sums, name) for name in _PAGE_BLOCKS})
+
+
+def _guide_sums(part: Part, model: Model) -> Sums:
+    harvested = part.known.harvested_count
+    return {
+        name: _scattered(part.places, fixed(part.trained_pages @ model[name], GRADE_BITS), harvested)
+        for name in _PAGE_BLOCKS
+    }
+
+
+def _after_guides(model: Model, sums: Sums) -> Model:
+    # The weights of words have done their work: from here on a block's vector says what each harvested page is worth.
+    return model.having({name: np.ldexp(sums[name].astype(np.float64), -GRADE_BITS) for name in _PAGE_BLOCKS})
+
+
+def _moment_sums(part: Part, model: Model) -> Sums:
+    known = part.known
+    content = part.pages @ model["content"]
+    values = np.column_stack([raw_terms(part, model), content])
+    plain, seen = known.current & ~known.described, known.current & known.described
+    groups = {"trained": part.trained, "plain": plain, "seen": seen}
+    return {name: product_limbs(values[rows]) for name, rows in groups.items()}
+
+
+def raw_terms(part: Part, model: Model) -> Float64s:
+    """The eight terms before they are standardised, float64[n, 8]; 0 where no URL to rank needs them."""
+    raw = np.zeros((len(part.known), len(_TERMS)))
+    if not model.number("plain"):
+        return raw
+    edges, links = part.edges(model["trained"]), _trained_only(part.known.linkers, model["trained"])
+    found = {name: part.features[name] @ model[name] for name in _WORD_BLOCKS}
+    found |= {f"{name}-topic": part.features[name] @ model["topic"] for name in ("anchor", "around")}
+    found |= {name: edges[name] @ model[name] for name in _PAGE_BLOCKS}
+    found["cocitation"] = (links @ model["cocitation"]) / np.sqrt(_row_sums(links, links.data) + 1.0)
+    for column, name in enumerate(_TERMS):
+        raw[:, column] = found[name]
+    return raw
+
+
+def term_weights(model: Model) -> Float64s:
+    """Weights of the standardised terms, float64[8]: the learned ones grow with the number of harvested pages."""
+    others = model.number("others")
+    trust = others / (others + LEARNING_PAGES)
+    return np.array([weight * (trust if name in LEARNED else 1.0) for name, weight in WEIGHTS.items()])
+
+
+def _after_moments(model: Model, sums: Sums) -> Model:
+    count = len(_TERMS)
+    trained, plain, seen = (Moments(sums[name], count + 1) for name in ("trained", "plain", "seen"))
+    current = Moments(sums["plain"] + sums["seen"], count + 1)
+    deviation = np.sqrt(np.diag(current.covariances)[:count])
+    varies = deviation > LEAST_DEVIATION
+    weights = term_weights(model) * varies / np.where(varies, deviation, 1.0)
+    centre = current.means[:count]
+
+    slope, shift = _scale(trained, plain, seen, weights, centre) if plain.count and seen.count else (1.0, 0.0)
+    plain_mean = shift + slope * float(((plain.means[:count] - centre) * weights).sum())
+    plain_variance = slope**2 * _variance(plain, weights)
+    seen_mean, seen_variance = float(seen.means[count]), float(seen.covariances[count, count])
+    several = max(current.count, 1)
+    mean = (plain.count * plain_mean + seen.count * seen_mean) / several
+    variance = plain.count * (plain_variance + (plain_mean - mean) ** 2)
+    variance += seen.count * (seen_variance + (seen_mean - mean) ** 2)
+    spread = float(np.sqrt(max(variance, 0.0) / several))
+    return model.having(
+        {
+            "centre": centre,
+            "weights": weights,
+            "slope": slope,
+            "shift": shift,
+            "middle": mean,
+            "steepness": 1.0 / spread if spread > LEAST_DEVIATION else 0.0,
+        }
+    )
+
+
+def _variance(moments: Moments, weights: Float64s) -> float:
+    """Variance of the weighted sum of the terms."""
+    parts = moments.covariances[: len(weights), : len(weights)] * np.outer(weights, weights)
+    variance = float(parts.sum())
+    return variance if variance > LEAST_SHARE * float(np.abs(parts).sum()) else 0.0
+
+
+def _scale(trained: Moments, plain: Moments, seen: Moments, weights: Float64s, centre: Float64s) -> tuple[float, float]:
+    """Slope and shift that bring the sum of terms on the scale of known contents.
+
+    Harvested pages were chosen, so they are no measure of how good the others are: both kinds of URLs to rank count as
+    equally good on average. What is only told of a URL says less than its content does, by the correlation of the two
+    among harvested pages, so such URLs spread less around the mean.
+    """
+    count = len(weights)
+    told, known = float(np.sqrt(_variance(trained, weights))), _deviation(trained, count)
+    correlation = LEAST_CORRELATION
+    if told > LEAST_DEVIATION and known > LEAST_DEVIATION:
+        together = float((trained.covariances[count, :count] * weights).sum())
+        correlation = min(1.0, max(LEAST_CORRELATION, together / (told * known)))
+    spread = float(np.sqrt(_variance(plain, weights)))
+    slope = correlation * _deviation(seen, count) / spread if spread > LEAST_DEVIATION else 1.0
+    return slope, float(seen.means[count]) - slope * float(((plain.means[:count] - centre) * weights).sum())
+
+
+def _deviation(moments: Moments, column: int) -> float:
+    return float(np.sqrt(max(float(moments.covariances[column, column]), 0.0)))
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass over the known URLs.
+
+    Attributes:
+        stage: what it does.
+        sizes: names of the vectors it adds up, with their lengths, or `_WORDS` or `_HARVESTED`.
+        sums: gives what a part of the URLs adds to each of them, or to some.
+        conclude: gives the model that follows.
+        harvested: whether only harvested URLs take part.
+        plain: whether it is for URLs whose content is not known, and left out where there is none to rank.
+    """
+
+    stage: str
+    sizes: Mapping[str, int]
+    sums: Callable[[Part, Model], Sums]
+    conclude: Callable[[Model, Sums], Model]
+    harvested: bool = False
+    plain: bool = False
+
+    def lengths(self, model: Model) -> dict[str, int]:
+        """Length of each vector that is added up."""
+        lengths = {_WORDS: len(model["idf"]), _HARVESTED: len(model["trained"])}
+        return {name: lengths.get(size, size) for name, size in self.sizes.items()}
+
+    def applies(self, model: Model) -> bool:
+        """Whether there is anything to add up."""
+        return not self.plain or model.number("plain") > 0
+
+
+PASSES = (
+    Pass("count URLs", {"urls": 1, "plain": 1}, _size_sums, _after_sizes),
+    Pass(
+        "add seeds",
+        {"seeds": _WORDS, "holders": _WORDS, "members": 1, "known": _WORDS, "others": 1},
+        _seed_sums,
+        _after_seeds,
+    ),
+    Pass(
+        "compare with seeds",
+        dict.fromkeys(("trained", "others", "likeness"), _HARVESTED),
+        _likeness_sums,
+        _after_likeness,
+        harvested=True,
+    ),
+    Pass(
+        "add feedback", dict.fromkeys(("nearest", "farthest"), _WORDS), _feedback_sums, _after_feedback, harvested=True
+    ),
+    Pass("grade pages", {"relevance": _HARVESTED}, _relevance_sums, _after_relevance, harvested=True, plain=True),
+    Pass(
+        "add features",
+        {
+            **{f"{name}-{group}": _WORDS for name in _WORD_BLOCKS for group in _GROUPS},
+            **{f"{name}-{group}": _HARVESTED for name in _PAGE_BLOCKS for group in _GROUPS},
+            **dict.fromkeys(("cited", "cites"), _HARVESTED),
+        },
+        _feature_sums,
+        _after_features,
+        plain=True,
+    ),
+    Pass(
+        "add linking pages",
+        {f"{name}-{group}": _WORDS for name in _PAGE_BLOCKS for group in _GROUPS},
+        _linked_sums,
+        _after_linked,
+        harvested=True,
+        plain=True,
+    ),
+    Pass(
+        "weigh linking pages",
+        dict.fromkeys(_PAGE_BLOCKS, _HARVESTED),
+        _guide_sums,
+        _after_guides,
+        harvested=True,
+        plain=True,
+    ),
+    Pass("measure terms", dict.fromkeys(("trained", "plain", "seen"), _LIMBED), _moment_sums, _after_moments),
+)
+"""The passes in their order."""
+
+
+def score_part(part: Part, model: Model, words: pa.Array) -> pa.Table:
+    """Scores of a part's URLs to rank, a table of `SCORED_SCHEMA`.
+
+    Args:
+        part: URLs, any of them to rank.
+        model: what all passes have found out.
+        words: the vocabulary, string[v].
+    """
+    known = part.known
+    current = np.flatnonzero(known.current)
+    described = known.described[current]
+    values = (raw_terms(part, model)[current] - model["centre"]) * model["weights"]
+    content = (part.pages @ model["content"])[current]
+    total = np.where(described, content, model.number("shift") + model.number("slope") * values.sum(axis=1))
+    score = expit((total - model.number("middle")) * model.number("steepness"))
+
+    own = best_words(_weighted(part.pages[current], model["content"]), words)
+    terms = [Term("content", content, np.ones(len(current)), own, described)]
+    if model.number("plain"):
+        details, weights = _details(part, model, current, words), term_weights(model)
+        terms += [
+            Term(
+                name,
+                values[:, column] / weights[column],
+                np.full(len(current), weights[column]),
+                details[name],
+                ~described,
+            )
+            for column, name in enumerate(_TERMS)
+            if weights[column] > 0
+        ]
+    columns = [known.url[current], np.round(score, SCORE_DECIMALS), reason_lists(terms, len(current))]
+    return pa.table(columns, schema=SCORED_SCHEMA)
+
+
+def _details(part: Part, model: Model, rows: Int64s, words: pa.Array) -> dict[str, pa.Array]:
+    """What stands behind each term of some URLs, string[rows]: words, or how many pages."""
+    weights = {name: model[name] for name in _WORD_BLOCKS}
+    weights |= {f"{name}-topic": model["topic"] for name in ("anchor", "around")}
+    details = {
+        name: best_words(_weighted(part.features[name.removesuffix("-topic")][rows], weight), words)
+        for name, weight in weights.items()
+    }
+    links = _trained_only(part.known.linkers[rows], model["trained"])
+    near = _trained_only(part.known.near[rows], model["trained"])
+    details["linkers"] = details["cocitation"] = _page_counts(links, "linking page", "linking pages")
+    details["clicked-near"] = _page_counts(near, "page clicked before or after", "pages clicked before or after")
+    return details
+
+
+def _weighted(features: sparse.csr_array, weights: Float64s) -> sparse.csr_array:
+    """Parts of words in a product, CSR float64[n, v]."""
+    return _with_data(features, features.data * weights[features.indices])
+
+
+def _page_counts(pages: sparse.csr_array, one: str, several: str) -> pa.Array:
+    """How many pages each row has, in words, null where none; string[n]."""
+    counts, number = np.unique(_row_sums(pages, pages.data).astype(np.int64), return_inverse=True)
+    texts = [f"{count:,} {one if count == 1 else several}" if count else None for count in counts.tolist()]
+    return pa.array(texts, pa.string()).take(pa.array(number))
+
+
+def rank(facts: Facts) -> pa.Table:
+    """Scores of the current URLs of a crawl in memory, a table of `SCORED_SCHEMA`."""
+    known = facts.descriptions
+    model = start_model(facts.document_counts, facts.query, known.harvested_count)
+    part = Part(known, model["idf"])
+    for number, step in enumerate(PASSES):
+        if step.applies(model):
+            found = step.sums(part, model)
+            empty = {name: np.zeros(size, dtype=np.int64) for name, size in step.lengths(model).items()}
+            model = step.conclude(model, {**empty, **found})
+        if number == 0:
+            part = Part(known, model["idf"])
+    return score_part(part, model, facts.words)

@@ -1,0 +1,104 @@
+"""Beam steps of the profile `focused`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions
+from transforms.context.descriptions import Descriptions
+from transforms.ranking import exact_sums, focused
+from transforms.ranking.topic_words import Vocabulary
+
+
+class RankByFocused(beam.PTransform[Any, Any]):
+    """Scores of the profile `focused` (see `focused`); gives tables of `SCORED_SCHEMA`.
+
+    The input is a dict with `descriptions`, `vocabulary` and `harvested`.
+
+    Args:
+        query: words of the query.
+        partitions: number of partitions of words.
+    """
+
+    def __init__(self, *, query: list[str], partitions: int) -> None:
+        super().__init__("rank by focused")
+        self._query, self._partitions = query, partitions
+
+    def expand(self, inputs: dict[str, Collection]) -> Collection:
+        """Applies the steps."""
+        vocabulary = {"vocabulary": inputs["vocabulary"]}
+        model = {**vocabulary, "harvested": inputs["harvested"]} | GatherTables(
+            "begin focused", partial(_begin, query=self._query)
+        )
+        known = inputs["descriptions"]
+        trained = known | MapTables("keep harvested pages", _harvested_pages)
+        for number, step in enumerate(focused.PASSES):
+            sums = (trained if step.harvested else known) | MapTables(
+                step.stage, partial(_sums, number=number), sides={"model": model}, prepare=_model
+            )
+            added = {"sums": sums} | MergePartitions(
+                f"{step.stage}: merge", _added, partitions=self._partitions, key="slot"
+            )
+            model = {"model": model, "sums": added} | GatherTables(
+                f"{step.stage}: conclude", partial(_conclude, number=number)
+            )
+        return known | MapTables(  # type: ignore[no-any-return]
+            "score by focused", _score, sides={"model": model, **vocabulary}, prepare=_Judge.of
+        )
+
+
+def _begin(vocabulary: pa.Table | None, harvested: pa.Table | None, *, query: list[str]) -> pa.Table:
+    words = Vocabulary.of_table(vocabulary)
+    count = 0 if harvested is None else harvested.num_rows
+    return focused.start_model(words.documents, words.numbers(query), count).to_table()
+
+
+def _harvested_pages(table: pa.Table) -> pa.Table:
+    return table.filter(pc.and_(table["harvested"], table["described"]))
+
+
+def _model(model: pa.Table | None) -> focused.Model:
+    if model is None:
+        raise RuntimeError("found no model, expected that of the step before")
+    return focused.Model.of_table(model)
+
+
+def _part(table: pa.Table, model: focused.Model) -> focused.Part:
+    known = Descriptions.of_table(table, words=len(model["idf"]), harvested=len(model["trained"]))
+    return focused.Part(known, model["idf"])
+
+
+def _sums(table: pa.Table, prepared: focused.Model, *, number: int) -> pa.Table:
+    step = focused.PASSES[number]
+    if not step.applies(prepared):
+        return exact_sums.SUM_SCHEMA.empty_table()
+    return exact_sums.sum_rows(step.sums(_part(table, prepared), prepared), step.lengths(prepared))
+
+
+def _added(_: int, sums: pa.Table) -> pa.Table:
+    return exact_sums.added_sums(sums)
+
+
+def _conclude(model: pa.Table | None, sums: pa.Table | None, *, number: int) -> pa.Table:
+    step, before = focused.PASSES[number], _model(model)
+    if not step.applies(before):
+        return before.to_table()
+    return step.conclude(before, exact_sums.sum_vectors(sums, step.lengths(before))).to_table()
+
+
+class _Judge(NamedTuple):
+    model: focused.Model
+    words: pa.Array
+
+    @classmethod
+    def of(cls, model: pa.Table | None, vocabulary: pa.Table | None) -> _Judge:
+        return cls(_model(model), Vocabulary.of_table(vocabulary).words)
+
+
+def _score(table: pa.Table, prepared: _Judge) -> pa.Table:
+    return focused.score_part(_part(table, prepared.model), prepared.model, prepared.words)

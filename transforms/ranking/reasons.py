@@ -1,0 +1,114 @@
+"""The terms of scores as a column, made for all URLs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import sparse
+
+from schemas.tables import REASONS
+from transforms.columnar.arrays import Int64s, group_starts, list_column, pointers
+from transforms.ranking.scores import SCORE_DECIMALS
+
+MAX_REASONS = 5
+"""Terms that a URL shows: more would not be read."""
+
+WORDS_SHOWN = 5
+"""Words that a term's detail names."""
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One term of the scores of n URLs.
+
+    Attributes:
+        name: what the term is called, in kebab case.
+        value: size of the term, float64[n].
+        weight: what the value counts in the score, float64[n], or None where the term only informs.
+        detail: evidence in words, string[n], or None.
+        shown: URLs that have the term, bool[n], or None for all.
+    """
+
+    name: str
+    value: npt.NDArray[np.float64]
+    weight: npt.NDArray[np.float64] | None = None
+    detail: pa.Array | None = None
+    shown: npt.NDArray[np.bool_] | None = None
+
+
+def reason_lists(terms: Sequence[Term], rows: int) -> pa.ListArray:
+    """The terms of each URL, a list array of the type `REASONS`.
+
+    The largest part of the score (|value x weight|) comes first, terms that only inform come last, those that are equal
+    keep the order of `terms`; after `MAX_REASONS` the rest is left out. Values are rounded like scores.
+
+    Args:
+        terms: at least one.
+        rows: n, the number of URLs.
+    """
+    everybody = np.ones(rows, dtype=np.bool_)
+    row = np.tile(np.arange(rows, dtype=np.int64), len(terms))
+    number = np.repeat(np.arange(len(terms), dtype=np.int64), rows)
+    value = np.round(np.concatenate([term.value for term in terms]), SCORE_DECIMALS)
+    nothing = np.full(rows, np.nan)
+    weight = np.concatenate([nothing if term.weight is None else term.weight for term in terms])
+    informs = np.isnan(weight)
+    shown = np.concatenate([everybody if term.shown is None else term.shown for term in terms])
+    details = pa.concat_arrays([pa.nulls(rows, pa.string()) if term.detail is None else term.detail for term in terms])
+
+    part = np.where(informs, -1.0, np.abs(value * np.where(informs, 0.0, weight)))
+    kept = np.flatnonzero(shown)
+    order = kept[np.lexsort((number[kept], -part[kept], row[kept]))]
+    order = order[_rank_in_row(row[order]) < MAX_REASONS]
+    structs = pa.StructArray.from_arrays(
+        [
+            pa.array([term.name for term in terms], pa.string()).take(pa.array(number[order])),
+            pa.array(value[order]),
+            pa.array(weight[order], mask=informs[order]),
+            details.take(pa.array(order)),
+        ],
+        fields=list(REASONS.value_type),
+    )
+    return list_column(structs, pointers(np.bincount(row[order], minlength=rows).astype(np.int64))).cast(REASONS)
+
+
+def best_words(weights: sparse.csr_array, words: pa.Array) -> pa.Array:
+    """The words with the largest positive weights of each row, string[n], null where a row has none.
+
+    Args:
+        weights: float64[n, v].
+        words: the vocabulary, string[v]; of equal weights the lower word number comes first.
+    """
+    row = np.repeat(np.arange(weights.shape[0], dtype=np.int64), np.diff(weights.indptr))
+    kept = np.flatnonzero(weights.data > 0)
+    kept = kept[_among_largest(weights.data[kept], row[kept])]
+    order = kept[np.lexsort((weights.indices[kept], -weights.data[kept], row[kept]))]
+    order = order[_rank_in_row(row[order]) < WORDS_SHOWN]
+    counts = np.bincount(row[order], minlength=weights.shape[0]).astype(np.int64)
+    lists = list_column(words.take(pa.array(weights.indices[order].astype(np.int64))), pointers(counts))
+    joined = pc.binary_join(lists, ", ")
+    return pc.if_else(pa.array(counts > 0), joined, pa.scalar(None, pa.string()))
+
+
+def _among_largest(values: npt.NDArray[np.float64], rows: Int64s) -> npt.NDArray[np.bool_]:
+    """Whether a value is one of the `WORDS_SHOWN` largest distinct ones of its row, bool[m]; rows ascend.
+
+    To take the largest away a few times costs a tenth of sorting all of them.
+    """
+    starts = group_starts(rows)
+    lengths = np.diff(np.append(starts, len(rows)))
+    left = values.copy()
+    for _ in range(WORDS_SHOWN if len(rows) else 0):
+        left[left == np.repeat(np.maximum.reduceat(left, starts), lengths)] = -np.inf
+    return np.asarray(np.isneginf(left), dtype=np.bool_)
+
+
+def _rank_in_row(sorted_rows: Int64s) -> Int64s:
+    """Place of each entry among those of its row, int64[m] from 0; rows ascend."""
+    first = np.searchsorted(sorted_rows, sorted_rows, side="left")
+    return np.arange(len(sorted_rows), dtype=np.int64) - first

@@ -1,0 +1,401 @@
+"""A snapshot in memory, made ready once so that what a crawl knows at any moment is a matter of milliseconds.
+
+Replays of crawls ask for the facts of thousands of moments of one snapshot. Texts are read, anchors found and words
+numbered once; the facts of a moment are rows of these matrices, and sums of rows over the harvested pages' links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import sparse
+
+from transforms.columnar.arrays import (
+    Int64s,
+    bounded_slices,
+    column_array,
+    concatenate,
+    distinct_rows,
+    int64s,
+    members,
+    pointers,
+    positions,
+    ragged,
+)
+from transforms.columnar.idfilter import MIN_BITS, IdFilter
+from transforms.columnar.ids import check_collisions, digest_table, text_digests
+from transforms.context import describe
+from transforms.context.descriptions import BLOCKS, Bools, Descriptions, counts_matrix
+from transforms.context.links import read_links
+from transforms.context.pages import WORD_SCHEMA, WORDS, Wanted, word_counts
+from transforms.context.words import DEFAULT_LANGUAGE, lemmas_of
+from transforms.ranking.facts import Facts
+from transforms.weblog.clicks import read_clicks, url_word_clicks
+from transforms.weblog.sequences import click_edges, sequence_rows
+
+SOURCE_BYTES = 8 << 20
+"""Bytes of text whose anchors are looked for at a time: their tokens take some ten times as much memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Web:
+    """A snapshot of n URLs over v words; every matrix has one empty row more, for URLs that the snapshot does not know.
+
+    Attributes:
+        url: ids of all URLs, ascending, int64[n].
+        words: the words, ascending, string[v].
+        word_ids: their ids, int64[v].
+        language: language of queries.
+        fetched: whether there is a page, bool[n + 1].
+        described: whether its content is known, bool[n + 1].
+        text: occurrences in title and text, or given keywords, CSR int64[n + 1, v].
+        lead: occurrences in the first words of the text, CSR int64[n + 1, v].
+        address: occurrences in the address, CSR int64[n + 1, v].
+        found: 1 where a link leads from a page to another URL, followed or not, CSR int64[n + 1, n + 1].
+        links: 1 where a followed link does, CSR int64[n + 1, n + 1].
+        anchor_source: source of each followed link with an anchor, equal ones once, int64[m].
+        anchor_target: its target, int64[m].
+        anchor: occurrences in each anchor, CSR int64[m, v].
+        around: occurrences around it, CSR int64[m, v].
+        clicks: how often each c-edge was walked, CSR int64[n + 1, n + 1].
+        query: clicks on each URL after queries with each word, CSR int64[n + 1, v].
+    """
+
+    url: Int64s
+    words: pa.Array
+    word_ids: Int64s
+    language: str
+    fetched: Bools
+    described: Bools
+    text: sparse.csr_array
+    lead: sparse.csr_array
+    address: sparse.csr_array
+    found: sparse.csr_array
+    links: sparse.csr_array
+    anchor_source: Int64s
+    anchor_target: Int64s
+    anchor: sparse.csr_array
+    around: sparse.csr_array
+    clicks: sparse.csr_array
+    query: sparse.csr_array
+
+    @classmethod
+    def of_tables(cls, pages: pa.Table, links: pa.Table, clicks: pa.Table, *, language: str = DEFAULT_LANGUAGE) -> Web:
+        """The web of three conformed tables with canonical URLs (`schemas.tables`: PAGES, LINKS, CLICKS).
+
+        Args:
+            pages: one row a URL.
+            links: any links; URLs that stand only here or in clicks are known, too.
+            clicks: any clicks.
+            language: language of queries, anchors and of pages whose language is neither given nor found out.
+
+        Raises:
+            IdCollisionError: two URLs or two words share an id.
+        """
+        wanted = Wanted(
+            _url_ids(pages["url"], links["source_url"], links["target_url"], clicks["url"]),
+            IdFilter.from_segments(None, MIN_BITS),
+        )
+        said = _gathered(describe.page_evidence(pages.select(describe.PAGE_COLUMNS), wanted, language))
+        rows = read_links(links)
+        linked = _gathered(describe.link_evidence(links, rows, wanted.queue, language))
+        anchored = linked.pop(describe.ANCHORED, describe.ANCHORED_SCHEMA.empty_table())
+        anchors, told = _anchor_tables(said.pop(describe.SOURCES, None), anchored, language)
+        read = read_clicks(clicks, partial(lemmas_of, fallback=language))
+        addresses = distinct_rows(pa.concat_tables([said[describe.ADDRESSES], linked[describe.ADDRESSES]]))
+        terms = {
+            "text": said[describe.TEXT],
+            "lead": said[describe.LEAD],
+            "address": addresses,
+            "anchor": told[describe.ANCHOR],
+            "around": told[describe.AROUND],
+            "query": url_word_clicks(read).rename_columns(addresses.column_names),
+        }
+        words, numbers = _vocabulary(
+            [said[WORDS], linked[WORDS], told[WORDS], read.words.cast(WORD_SCHEMA)], list(terms.values())
+        )
+        url = wanted.queue
+        matrices = {
+            name: _term_matrix(table, url if name not in _BY_ANCHOR else None, len(anchors[0]), numbers)
+            for name, table in terms.items()
+        }
+        size = (len(url) + 1, len(url) + 1)
+        source, target = positions(url, rows.source), positions(url, rows.target)
+        other = source != target
+        page = int64s(said[describe.PAGES]["url_id"])
+        flags = np.zeros((2, len(url) + 1), dtype=np.bool_)
+        flags[0, positions(url, page)] = True
+        flags[1, positions(url, page)] = said[describe.PAGES]["described"].to_numpy()
+        return cls(
+            url=url,
+            words=words,
+            word_ids=numbers.ids[np.argsort(numbers.numbers)],
+            language=language,
+            fetched=flags[0],
+            described=flags[1],
+            **matrices,
+            found=_ones(source[other], target[other], size),
+            links=_ones(source[other & rows.followed], target[other & rows.followed], size),
+            anchor_source=positions(url, anchors[0]),
+            anchor_target=positions(url, anchors[1]),
+            clicks=_click_matrix(click_edges(sequence_rows(read)), url),
+        )
+
+    def with_clicks(self, clicks: pa.Table) -> Web:
+        """The same web with other clicks (a conformed CLICKS table), for example without those of a topic.
+
+        Words that the web does not have are left out: the clicks should be some of those it was made with.
+        """
+        read = read_clicks(clicks, partial(lemmas_of, fallback=self.language))
+        order = np.argsort(self.word_ids)
+        numbers = describe.WordNumbers(self.word_ids[order], order.astype(np.int64))
+        return replace(
+            self,
+            query=_term_matrix(url_word_clicks(read), self.url, 0, numbers),
+            clicks=_click_matrix(click_edges(sequence_rows(read)), self.url),
+        )
+
+    def facts(
+        self,
+        *,
+        seeds: Int64s,
+        harvested: Int64s,
+        current: Int64s,
+        content_known: bool,
+        query: Sequence[str] = (),
+        discovery: Int64s | None = None,
+    ) -> Facts:
+        """What a crawl knows at a moment.
+
+        Args:
+            seeds: ids of the URLs that the crawl began with.
+            harvested: ids of the URLs it chose, in any order; the seeds count among them whether they are named or not.
+            current: ids of the URLs to rank; those that are harvested are left out.
+            content_known: whether text and links of the current URLs are known where the snapshot has them; else they
+                are as if not fetched yet.
+            query: words of the query.
+            discovery: ids of URLs in the order in which they became known; others follow. None where nothing tells.
+        """
+        chosen = np.union1d(harvested, seeds)
+        known = np.union1d(chosen, current)
+        nowhere = len(self.url)
+        row = positions(self.url, known)
+        row[row < 0] = nowhere
+        place = positions(chosen, known)
+        in_harvest = place >= 0
+        told = np.where(in_harvest | content_known, row, nowhere)
+
+        number = np.full(nowhere + 1, -1, dtype=np.int64)
+        number[row] = np.arange(len(known))
+        number[nowhere] = -1
+        from_harvest = np.zeros(nowhere + 1, dtype=np.bool_)
+        from_harvest[row[in_harvest]] = True
+        from_harvest[nowhere] = False
+        rows = np.flatnonzero(from_harvest[self.anchor_source] & (number[self.anchor_target] >= 0))
+        along = counts_matrix(
+            number[self.anchor_target[rows]],
+            np.arange(len(rows), dtype=np.int64),
+            np.ones(len(rows), dtype=np.int64),
+            (len(known), len(rows)),
+        )
+        blocks = {
+            "text": self.text[told],
+            "lead": self.lead[told],
+            "anchor": sparse.csr_array(self.address[row] + along @ self.anchor[rows]),
+            "around": sparse.csr_array(along @ self.around[rows]),
+            "query": self.query[row],
+        }
+        kept, blocks = _used_words(blocks)
+
+        source, target, _ = _entries(self.links, told, number)
+        linked = in_harvest[source]
+        ones = np.ones(len(source), dtype=np.int64)
+        outward = _ordered_matrix(place[source[linked]], target[linked], ones[linked], (len(chosen), len(known)))
+        linkers = sparse.csr_array(outward.T)
+        click_source, click_target, clicks = _entries(self.clicks, row, number)
+        leaves, enters = in_harvest[click_source], in_harvest[click_target]
+        near = (
+            np.concatenate([click_target[leaves], click_source[enters]]),
+            np.concatenate([place[click_source[leaves]], place[click_target[enters]]]),
+            np.concatenate([clicks[leaves], clicks[enters]]),
+        )
+        descriptions = Descriptions(
+            url=known,
+            seed=members(np.unique(seeds), known),
+            harvested=in_harvest,
+            current=~in_harvest,
+            fetched=self.fetched[told],
+            described=self.described[told],
+            place=place,
+            **blocks,
+            linkers=linkers,
+            near=counts_matrix(*near, (len(known), len(chosen))),
+        )
+        words = self.words.take(pa.array(kept))
+        return Facts(
+            descriptions=descriptions,
+            links=_ordered_matrix(source, target, ones, (len(known), len(known))),
+            clicks=_ordered_matrix(click_source, click_target, clicks, (len(known), len(known))),
+            discovery=_order(known, discovery),
+            query=_numbers_of(query, words),
+            words=words,
+        )
+
+    def targets(self, sources: Int64s) -> Int64s:
+        """Ids of the URLs that some URLs link to, followed or not, ascending; these URLs themselves are left out.
+
+        Args:
+            sources: ids of URLs, in any order.
+        """
+        row = positions(self.url, np.unique(sources))
+        found = np.unique(self.found[row[row >= 0]].indices)
+        return np.setdiff1d(self.url[found], sources)
+
+
+def facts_of(
+    pages: pa.Table,
+    links: pa.Table,
+    clicks: pa.Table,
+    *,
+    seeds: Int64s,
+    harvested: Int64s,
+    current: Int64s,
+    query: Sequence[str] = (),
+    language: str = DEFAULT_LANGUAGE,
+) -> Facts:
+    """The facts of one moment of a snapshot; see `Web.of_tables` and `Web.facts`."""
+    web = Web.of_tables(pages, links, clicks, language=language)
+    return web.facts(seeds=seeds, harvested=harvested, current=current, content_known=True, query=query)
+
+
+_BY_ANCHOR = ("anchor", "around")
+
+
+def _url_ids(*urls: pa.ChunkedArray) -> Int64s:
+    digests = digest_table(text_digests(pa.concat_arrays([column_array(column) for column in urls])))
+    check_collisions([digests])
+    return int64s(digests["id"])
+
+
+def _gathered(evidence: Iterable[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
+    """The tables of each kind as one."""
+    tables: dict[str, list[pa.Table]] = {}
+    for kind, table in evidence:
+        tables.setdefault(kind, []).append(table)
+    return {kind: pa.concat_tables(parts).combine_chunks() for kind, parts in tables.items()}
+
+
+def _anchor_tables(
+    sources: pa.Table | None, anchored: pa.Table, language: str
+) -> tuple[tuple[Int64s, Int64s], dict[str, pa.Table]]:
+    """Source and target of each anchor; the words of the anchors by number (`TERM_SCHEMA`), and those around them."""
+    if sources is None:
+        sources = describe.SOURCE_SCHEMA.empty_table()
+    sources = sources.sort_by("url_id").combine_chunks()
+    anchored = anchored.sort_by([(name, "ascending") for name in anchored.column_names]).combine_chunks()
+    source = int64s(anchored["url_id"])
+    textless = ~members(int64s(sources["url_id"]), source)
+    parts = [(np.flatnonzero(textless), sources.slice(0, 0))]
+    parts += [
+        (np.flatnonzero(members(int64s(piece["url_id"]), source)), piece)
+        for piece in bounded_slices(sources, SOURCE_BYTES)
+    ]
+    tables: dict[str, list[pa.Table]] = {describe.ANCHOR: [], describe.AROUND: [], WORDS: []}
+    for rows, piece in parts:
+        told = describe.anchor_words(piece, anchored.take(pa.array(rows)), language)
+        digests = text_digests(told.words)
+        tables[describe.ANCHOR].append(word_counts(rows, told.anchor_row, digests[told.anchor_word, 0]))
+        tables[describe.AROUND].append(word_counts(rows, told.around_row, digests[told.around_word, 0]))
+        tables[WORDS].append(pa.table([digests[:, 0], digests[:, 1], told.words], schema=WORD_SCHEMA))
+    ends = source, int64s(anchored["target_id"])
+    return ends, {kind: concatenate(made, made[0].schema) for kind, made in tables.items()}
+
+
+def _vocabulary(named: Sequence[pa.Table], terms: Sequence[pa.Table]) -> tuple[pa.Array, describe.WordNumbers]:
+    """The words that stand in several places, ascending, and their numbers."""
+    words = distinct_rows(pa.concat_tables(named))
+    check_collisions([words.select(["word_id", "check"]).rename_columns(["id", "check"])])
+    found, counts = np.unique(np.concatenate([int64s(table["word_id"]) for table in terms]), return_counts=True)
+    used = found[counts >= describe.MIN_PLACES]
+    words = words.filter(pa.array(members(used, int64s(words["word_id"])))).sort_by("word").combine_chunks()
+    return column_array(words["word"]), describe.WordNumbers.of(words)
+
+
+def _term_matrix(terms: pa.Table, url: Int64s | None, rows: int, numbers: describe.WordNumbers) -> sparse.csr_array:
+    """Terms as a matrix: a row for each URL and an empty one, or, without URLs, so many rows that the terms number."""
+    row, word, count = (int64s(terms.column(number)) for number in range(3))
+    if url is not None:
+        row, rows = positions(url, row), len(url) + 1
+    place = positions(numbers.ids, word)
+    kept = (place >= 0) & (row >= 0)
+    return counts_matrix(row[kept], numbers.numbers[place[kept]], count[kept], (rows, len(numbers.ids)))
+
+
+def _click_matrix(edges: pa.Table, url: Int64s) -> sparse.csr_array:
+    source, target = (positions(url, int64s(edges[name])) for name in ("source", "target"))
+    kept = (source >= 0) & (target >= 0)
+    size = (len(url) + 1, len(url) + 1)
+    return counts_matrix(source[kept], target[kept], int64s(edges["clicks"])[kept], size)
+
+
+def _ones(rows: Int64s, columns: Int64s, shape: tuple[int, int]) -> sparse.csr_array:
+    """1 at each pair, CSR int64[shape]."""
+    matrix = counts_matrix(rows, columns, np.ones(len(rows), dtype=np.int64), shape)
+    matrix.data[:] = 1
+    return matrix
+
+
+def _entries(matrix: sparse.csr_array, rows: Int64s, number: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """(place in `rows`, number of the column, value) of the entries of some rows whose column has a number.
+
+    They are in order where the numbers of columns are.
+    """
+    start = matrix.indptr[:-1].astype(np.int64)[rows]
+    owner, place = ragged(start, matrix.indptr[1:].astype(np.int64)[rows] - start)
+    column = number[matrix.indices[place]]
+    kept = column >= 0
+    return owner[kept], column[kept], matrix.data[place[kept]]
+
+
+def _ordered_matrix(rows: Int64s, columns: Int64s, values: Int64s, shape: tuple[int, int]) -> sparse.csr_array:
+    """Distinct entries in the order of rows and columns as a matrix, CSR int64[shape]."""
+    indptr = pointers(np.bincount(rows, minlength=shape[0]).astype(np.int64))
+    return sparse.csr_array((values, columns, indptr), shape=shape)
+
+
+def _used_words(blocks: dict[str, sparse.csr_array]) -> tuple[Int64s, dict[str, sparse.csr_array]]:
+    """The words that stand in several places, and the blocks over these alone; see `describe.vocabulary_part`."""
+    width = next(iter(blocks.values())).shape[1]
+    places = sum((np.bincount(blocks[name].indices, minlength=width) for name in BLOCKS), np.zeros(width, np.int64))
+    used = places >= describe.MIN_PLACES
+    number = (np.cumsum(used) - 1).astype(np.int64)
+    kept = np.flatnonzero(used)
+    return kept, {name: _columns(block, used, number, len(kept)) for name, block in blocks.items()}
+
+
+def _columns(matrix: sparse.csr_array, used: Bools, number: Int64s, width: int) -> sparse.csr_array:
+    inside = used[matrix.indices]
+    indptr = pointers(inside.astype(np.int64))[matrix.indptr]
+    narrow = sparse.csr_array(
+        (matrix.data[inside], number[matrix.indices[inside]], indptr), shape=(matrix.shape[0], width)
+    )
+    narrow.sort_indices()
+    return narrow
+
+
+def _order(known: Int64s, discovery: Int64s | None) -> Int64s:
+    if discovery is None:
+        return np.zeros(len(known), dtype=np.int64)
+    ids, first = np.unique(discovery, return_index=True)
+    place = positions(ids, known)
+    return np.where(place >= 0, first[np.maximum(place, 0)], len(discovery)).astype(np.int64) if len(ids) else place * 0
+
+
+def _numbers_of(query: Sequence[str], words: pa.Array) -> Int64s:
+    places = pc.index_in(pa.array(sorted(set(query)), pa.string()), value_set=words)
+    return np.sort(int64s(places.drop_null()))
