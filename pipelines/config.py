@@ -37,7 +37,9 @@ RANKERS = {
 """Ranker -> what the score is."""
 
 LEVELS = ("page", "host")
-GRAPH_RANKERS = ("pagerank", "hits", "harmonic")
+GRAPH_RANKERS = ("breadth-first", "pagerank", "hits", "harmonic")
+"""Rankers by the links between known URLs or, with `level`, their hosts."""
+
 THRESHOLDS = {"semrank": 0.45, "focused": 0.5}
 """gamma where none is given, of rankers whose scores have a scale; with others, whatever has any score is selected."""
 

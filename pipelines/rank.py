@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines import folders
-from pipelines.config import RoundConfig, add_round_arguments, round_config
+from pipelines.config import GRAPH_RANKERS, RoundConfig, add_round_arguments, round_config
 from pipelines.queue import (
     NOT_IN_SNAPSHOT,
     STAGE,
@@ -59,10 +59,12 @@ from transforms.context.steps import BuildContexts, ContextParts, Partitions, cl
 from transforms.context.words import lemmas_of
 from transforms.frontier.budgets import Limits
 from transforms.frontier.steps import WeighChanges, WriteFrontier
+from transforms.ranking.graph import NODE_SCHEMA
 from transforms.ranking.scores import unscored_rows, with_scores
 from transforms.ranking.semrank import keyword_table
 from transforms.ranking.steps import RankBySemRank, WriteConcepts, keyword_rows, relation_rows
 from transforms.similarity.concept_similarity import SimilaritySettings
+from transforms.sources.urls import host_of
 from transforms.weblog.relations import ISA, PART_OF
 from transforms.weblog.steps import LearnRelations, ReadClickFacts, SettleRelations
 
@@ -346,6 +348,17 @@ def _scored(
     partitions: int,
 ) -> Collection:
     """Scores of another ranker than SemRank."""
+    links = (
+        pipeline
+        | ReadParquet("read links of web", snapshot.links, LINK_COLUMNS)
+        | MapTables("list followed links", _followed)
+    )
+    if config.ranker in GRAPH_RANKERS:
+        nodes = (
+            contexts.current | MapTables("list current nodes", _current_nodes),
+            harvest | MapTables("list harvested nodes", _harvested_nodes),
+        ) | "all nodes" >> beam.Flatten()
+        return score_urls({"nodes": nodes, "links": links}, config, query=[], partitions=partitions)
     harvested = {"harvest": harvest} | GatherTables("order harvested", _harvested)
     described = pipeline | DescribeUrls(
         snapshot.pages,
@@ -355,11 +368,6 @@ def _scored(
         clicks=clicks,
         partitions=snapshot.partitions,
         language=config.language,
-    )
-    links = (
-        pipeline
-        | ReadParquet("read links of web", snapshot.links, LINK_COLUMNS)
-        | MapTables("list followed links", _followed)
     )
     facts = {
         "descriptions": described.descriptions,
@@ -379,6 +387,18 @@ def _harvested(harvest: pa.Table | None) -> pa.Table:
     if harvest is None:
         return HARVESTED_SCHEMA.empty_table()
     return harvest.sort_by("url_id").select(HARVESTED_SCHEMA.names).cast(HARVESTED_SCHEMA)
+
+
+def _current_nodes(objects: pa.Table) -> pa.Table:
+    count = objects.num_rows
+    flags = (np.zeros(count, dtype=np.bool_), np.ones(count, dtype=np.bool_))
+    return pa.table([objects["url_id"], text_ids(objects["host"]), *flags], schema=NODE_SCHEMA)
+
+
+def _harvested_nodes(harvest: pa.Table) -> pa.Table:
+    hosts = text_ids(host_of(column_array(harvest["url"])))
+    nobody = np.zeros(harvest.num_rows, dtype=np.bool_)
+    return pa.table([harvest["url_id"], hosts, harvest["seed"], nobody], schema=NODE_SCHEMA)
 
 
 def _followed(table: pa.Table) -> pa.Table:

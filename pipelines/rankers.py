@@ -7,10 +7,11 @@ from typing import Any
 
 import apache_beam as beam
 
-from pipelines.config import RoundConfig
+from pipelines.config import GRAPH_RANKERS, RoundConfig
 from transforms.columnar.steps import Collection
 from transforms.ranking.cosine import CosineSettings
 from transforms.ranking.focused_steps import RankByFocused
+from transforms.ranking.graph_steps import RankByGraph
 from transforms.ranking.hmm import HmmSettings
 from transforms.ranking.keyword import KeywordSettings
 from transforms.ranking.layer_steps import RankByHmm, RankByLinkContext, RankByRelevancyContext
@@ -25,11 +26,14 @@ def score_urls(
     """The scores of the ranker that the configuration names, tables of `SCORED_SCHEMA`.
 
     Args:
-        facts: `descriptions`, `vocabulary`, `links`, `click_edges` and `harvested`.
+        facts: `descriptions`, `vocabulary`, `links`, `click_edges` and `harvested`; of rankers by graphs `nodes` and
+            `links`.
         config: names the ranker, which is another one than SemRank.
         query: words of the query.
         partitions: number of partitions of URLs.
     """
+    if config.ranker in GRAPH_RANKERS:
+        return dict(facts) | RankByGraph(config.ranker, level=config.level)  # type: ignore[no-any-return]
     by_words: dict[str, Any] = {"query": query, "partitions": partitions}
     rankers: dict[str, beam.PTransform[Any, Any]] = {
         "focused": RankByFocused(**by_words),

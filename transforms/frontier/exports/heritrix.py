@@ -1,0 +1,61 @@
+"""Files of Heritrix 3: what its action directory takes, and precedences.
+
+- `.seeds`: a URL a line; becomes part of the scope.
+- `.schedule` and `.force`: lines of a recovery log, `F+ URL hops via context`, of which all but the URL is optional.
+  The hops are `L`, one link, since no seed is meant. `.force` fetches again what the crawl has fetched already.
+- `.precedence`: `URL precedence`, for `PrecedenceLoader`; 1 is first, and 127 the last one that a queue tells apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from transforms.frontier.exports.rows import URL_FAULTS, Fault, joined, longer_than, text
+
+LAST_PRECEDENCE = 127
+"""Precedence is the most significant byte of a queue's keys; larger ones are clipped."""
+
+LONGEST_URL = 2083
+"""Characters of the longest URL that Heritrix takes."""
+
+FAULTS: tuple[Fault, ...] = (*URL_FAULTS, ("url-too-long", longer_than(LONGEST_URL)))
+"""What Heritrix would misread."""
+
+
+def seeds(tables: Iterator[pa.Table]) -> Iterator[pa.Array]:
+    """Lines of `.seeds`.
+
+    Args:
+        tables: rows of `EXPORTED` without faults, in the order of rank.
+    """
+    for rows in tables:
+        yield joined(rows["url"])
+
+
+def schedule(tables: Iterator[pa.Table]) -> Iterator[pa.Array]:
+    """Lines of `.schedule` and `.force`.
+
+    Args:
+        tables: rows of `EXPORTED` without faults, in the order of rank.
+    """
+    for rows in tables:
+        yield joined("F+ ", rows["url"], " L")
+
+
+def precedence(tables: Iterator[pa.Table], *, total: int) -> Iterator[pa.Array]:
+    """Lines of `.precedence`: place in the file up to 127 URLs, above that 127 classes of the same size.
+
+    Args:
+        tables: rows of `EXPORTED` without faults, in the order of rank.
+        total: number of rows in all tables, or a bound of it.
+    """
+    classes = max(total, LAST_PRECEDENCE)
+    before = 0
+    for rows in tables:
+        place = before + np.arange(rows.num_rows, dtype=np.int64)
+        before += rows.num_rows
+        value = np.minimum(1 + place * LAST_PRECEDENCE // classes, LAST_PRECEDENCE)
+        yield joined(rows["url"], " ", text(pa.array(value)))
