@@ -6,6 +6,8 @@ from pathlib import Path
 from setuptools import find_namespace_packages, setup
 
 TEST = [
+    "rdflib>=7",
+    "SQLAlchemy>=2",
     "hmmlearn>=0.3.3",
     "hypothesis>=6.100",
     "pytest>=8",
@@ -39,7 +41,7 @@ setup(
     packages=find_namespace_packages(
         include=["schemas", "schemas.*", "transforms", "transforms.*", "pipelines", "pipelines.*"]
     ),
-    package_data={"schemas": ["py.typed"], "transforms": ["py.typed"], "pipelines": ["py.typed", "pages/*"]},
+    package_data={"schemas": ["py.typed"], "transforms": ["py.typed", "ranking/data/*.ttl"], "pipelines": ["py.typed", "pages/*"]},
     install_requires=[
         "apache-beam>=2.77,<2.78",
         "can-ada>=3,<4",
@@ -61,6 +63,7 @@ setup(
         "zstandard>=0.23",
     ],
     extras_require={
+        "ontology": ["rdflib>=7", "SQLAlchemy>=2"],
         "report": ["matplotlib>=3.8"],
         "cloud-test": ["gcp-storage-emulator>=2024.8"],
         "gcp": ["apache-beam[gcp]>=2.77,<2.78", "google-cloud-storage>=2.18"],

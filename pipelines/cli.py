@@ -27,6 +27,7 @@ COMMANDS = {
     "finish": "finish a round whose job was handed over to a service",
     "report": "write a round or an evaluation as one HTML page",
     "export": "write a round's selected URLs as a file that a crawler takes",
+    "ontology": "write an ontology that was read or learned",
     "explain": "say why a URL has its rank, term by term",
     "sample": "write a small web of its own making: WARC files, a click log, seeds, topics",
     "dataset": "turn a published data set into a snapshot",

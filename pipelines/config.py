@@ -36,7 +36,9 @@ RANKERS = {
 }
 """Ranker -> what the score is."""
 
+DEFAULT_ONTOLOGY = "e-commerce"
 LEVELS = ("page", "host")
+SIGMAS = ("lift", "as-printed")
 GRAPH_RANKERS = ("breadth-first", "pagerank", "hits", "harmonic")
 """Rankers by the links between known URLs or, with `level`, their hosts."""
 
@@ -57,6 +59,9 @@ class RoundConfig:
         ranker: what the score is; see `RANKERS`.
         semrank_terms: whether another ranker than SemRank tells SemRank's terms too, which counts nothing in its score.
         level: whether PageRank, HITS and harmonic centrality are those of pages or of hosts.
+        ontology: name of a shipped ontology, a file, or a database that one is learned from; for the ranker `ontology`.
+        topic: name of the class that is the topic, or None for what the ontology says.
+        sigma: how classes' weights are learned, `lift` or `as-printed`.
         weight: w of the extension in [0, 1], or None for extension / (extension + intension).
         intension_norm: `min` divides a matching by the smaller intent, `max` by the larger.
         extension: `links` counts links and clicks between extents, `objects` shared URLs.
@@ -90,6 +95,9 @@ class RoundConfig:
     ranker: str = "semrank"
     semrank_terms: bool = False
     level: str = "page"
+    ontology: str | None = None
+    topic: str | None = None
+    sigma: str = "lift"
     weight: float | None = 0.4
     intension_norm: str = "min"
     extension: str = "links"
@@ -122,6 +130,12 @@ class RoundConfig:
             raise InputError(
                 f"--level {self.level}: found --ranker {self.ranker}, expected one of {', '.join(GRAPH_RANKERS)}"
             )
+        _one_of("sigma", self.sigma, SIGMAS)
+        for name in ("ontology", "topic"):
+            if getattr(self, name) is not None and self.ranker != "ontology":
+                raise InputError(
+                    f"--{name} {getattr(self, name)}: found --ranker {self.ranker}, expected --ranker ontology"
+                )
         _one_of("intension-norm", self.intension_norm, INTENSION_NORMS)
         _one_of("c-edges", self.c_edges, C_EDGES)
         _one_of("user-groups", self.user_groups, USER_GROUPS)
@@ -206,6 +220,9 @@ def add_round_arguments(parser: argparse.ArgumentParser) -> None:
     add("profile", f"bundle of choices: {', '.join(PROFILES)}", metavar="NAME")
     add("ranker", f"what the score is: {', '.join(RANKERS)}", metavar="NAME")
     add("level", "page or host: whose PageRank, HITS or harmonic centrality", metavar="LEVEL")
+    add("ontology", f"ontology of --ranker ontology: {DEFAULT_ONTOLOGY}, a file, or a database's URL", metavar="NAME")
+    add("topic", "class of the ontology that is the topic", metavar="CLASS")
+    add("sigma", "how weights of classes are learned: lift, or as-printed in the paper", metavar="WAY")
     add("query", "what the crawl is about; a single keyword can be the top of the hierarchy", metavar="WORDS")
     add("weight", "w of the extension in the similarity, 0 to 1", _number, metavar="W")
     add(

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines import folders
-from pipelines.config import GRAPH_RANKERS, RoundConfig, add_round_arguments, round_config
+from pipelines.config import DEFAULT_ONTOLOGY, GRAPH_RANKERS, RoundConfig, add_round_arguments, round_config
 from pipelines.queue import (
     NOT_IN_SNAPSHOT,
     STAGE,
@@ -31,10 +31,10 @@ from pipelines.queue import (
     queue_from_seeds,
     snapshot_knows_any,
 )
-from pipelines.rankers import score_urls
+from pipelines.rankers import named_ontology, score_urls
 from pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
 from schemas.errors import InputError
-from schemas.tables import CONCEPTS, FRONTIER, HARVEST, KEYWORDS, REJECTS, RELATIONS, conform
+from schemas.tables import CLASSES, CONCEPTS, FRONTIER, HARVEST, KEYWORDS, REJECTS, RELATIONS, conform
 from transforms.columnar import files
 from transforms.columnar.arrays import column_array, int64s, partition_count
 from transforms.columnar.idfilter import filter_bits
@@ -74,7 +74,17 @@ examples:
   semrank rank --snapshot snapshot --previous round-0000 --output round-0001 --max-urls 1000 --max-per-host 50
 """
 
-PARTS = ("pending.json", "frontier", "harvest", "keywords", "relations", "base_concepts", "current_concepts", "rejects")
+PARTS = (
+    "pending.json",
+    "classes",
+    "frontier",
+    "harvest",
+    "keywords",
+    "relations",
+    "base_concepts",
+    "current_concepts",
+    "rejects",
+)
 """Folders of a round."""
 
 PENDING = "pending.json"
@@ -164,6 +174,9 @@ def run_round(
             f"{queue.source}: none of its {known.num_rows} URLs is in the snapshot {snapshot_path} "
             f"(first: {first}), expected at least one"
         )
+    if config.ranker == "ontology":
+        # An ontology that can't be read is said before anything is touched.
+        named_ontology(config.ontology or DEFAULT_ONTOLOGY, config.topic)
     folders.claim_folder("--output", output, parts=PARTS, overwrite=overwrite)
     _write_harvest(output, queue)
     log.info(
@@ -209,6 +222,8 @@ def conclude(output: str, config: RoundConfig, inputs: dict[str, Any], metrics: 
         "base_concepts": CONCEPTS.schema,
         "rejects": REJECTS.schema,
     }
+    if config.ranker == "ontology":
+        schemas["classes"] = CLASSES.schema
     if config.write_lattices:
         schemas["current_concepts"] = CONCEPTS.schema
     folders.complete_parts(output, schemas)
@@ -268,7 +283,7 @@ def _build(pipeline: beam.Pipeline, *, snapshot: _Snapshot, queue: Queue, output
     named = {"vocabulary": contexts.vocabulary, **relations}
     rows = _ranked_by_concepts(contexts, named, output, config, url_partitions)
     if not semrank:
-        scores = _scored(pipeline, snapshot, harvest, clicks, contexts, config, url_partitions)
+        scores = _scored(pipeline, snapshot, harvest, clicks, contexts, config, output, url_partitions)
         rows = {"rows": rows, "scores": scores} | MergePartitions(
             "join ranker's scores", _with_scores, partitions=url_partitions, key="url_id"
         )
@@ -345,6 +360,7 @@ def _scored(
     clicks: Any,
     contexts: ContextParts,
     config: RoundConfig,
+    output: str,
     partitions: int,
 ) -> Collection:
     """Scores of another ranker than SemRank."""
@@ -358,7 +374,7 @@ def _scored(
             contexts.current | MapTables("list current nodes", _current_nodes),
             harvest | MapTables("list harvested nodes", _harvested_nodes),
         ) | "all nodes" >> beam.Flatten()
-        return score_urls({"nodes": nodes, "links": links}, config, query=[], partitions=partitions)
+        return score_urls({"nodes": nodes, "links": links}, config, output, query=[], partitions=partitions)
     harvested = {"harvest": harvest} | GatherTables("order harvested", _harvested)
     described = pipeline | DescribeUrls(
         snapshot.pages,
@@ -376,7 +392,7 @@ def _scored(
         "click_edges": clicks.edges,
         "harvested": harvested,
     }
-    return score_urls(facts, config, query=query_words(config), partitions=partitions)
+    return score_urls(facts, config, output, query=query_words(config), partitions=partitions)
 
 
 def _url_ids(table: pa.Table) -> pa.Table:

@@ -7,7 +7,9 @@ from typing import Any
 
 import apache_beam as beam
 
-from pipelines.config import GRAPH_RANKERS, RoundConfig
+from pipelines.config import DEFAULT_ONTOLOGY, GRAPH_RANKERS, RoundConfig
+from schemas.tables import CLASSES
+from transforms.columnar import files
 from transforms.columnar.steps import Collection
 from transforms.ranking.cosine import CosineSettings
 from transforms.ranking.focused_steps import RankByFocused
@@ -16,12 +18,17 @@ from transforms.ranking.hmm import HmmSettings
 from transforms.ranking.keyword import KeywordSettings
 from transforms.ranking.layer_steps import RankByHmm, RankByLinkContext, RankByRelevancyContext
 from transforms.ranking.link_context import LinkContextSettings
+from transforms.ranking.ontology import OntologySettings
+from transforms.ranking.ontology_database import learn_from_database
+from transforms.ranking.ontology_files import read_ontology
+from transforms.ranking.ontology_model import Ontology
+from transforms.ranking.ontology_steps import RankByOntology
 from transforms.ranking.relevancy_context import RelevancyContextSettings
 from transforms.ranking.text_steps import RankByCosine, RankByKeyword
 
 
 def score_urls(
-    facts: Mapping[str, Collection], config: RoundConfig, *, query: list[str], partitions: int
+    facts: Mapping[str, Collection], config: RoundConfig, output: str, *, query: list[str], partitions: int
 ) -> Collection:
     """The scores of the ranker that the configuration names, tables of `SCORED_SCHEMA`.
 
@@ -29,9 +36,20 @@ def score_urls(
         facts: `descriptions`, `vocabulary`, `links`, `click_edges` and `harvested`; of rankers by graphs `nodes` and
             `links`.
         config: names the ranker, which is another one than SemRank.
+        output: the round's folder.
         query: words of the query.
         partitions: number of partitions of URLs.
     """
+    if config.ranker == "ontology":
+        ranker = RankByOntology(
+            named_ontology(config.ontology or DEFAULT_ONTOLOGY, config.topic),
+            OntologySettings(sigma="as-printed" if config.sigma == "as-printed" else "lift"),
+            language=config.language,
+            query=query,
+            partitions=partitions,
+            folder=files.join(output, CLASSES.name),
+        )
+        return dict(facts) | ranker  # type: ignore[no-any-return]
     if config.ranker in GRAPH_RANKERS:
         return dict(facts) | RankByGraph(config.ranker, level=config.level)  # type: ignore[no-any-return]
     by_words: dict[str, Any] = {"query": query, "partitions": partitions}
@@ -44,3 +62,15 @@ def score_urls(
         "hmm": RankByHmm(HmmSettings(), **by_words),
     }
     return dict(facts) | rankers[config.ranker]  # type: ignore[no-any-return]
+
+
+def named_ontology(name: str, topic: str | None) -> Ontology:
+    """The ontology that an option names: a shipped one, a file, or a database's URL.
+
+    Raises:
+        InputError: it can't be read, or has no such topic.
+    """
+    scheme = name.partition("://")[0] if "://" in name else ""
+    if scheme and scheme not in ("gs", "s3", "file"):
+        return learn_from_database(name, topic)
+    return read_ontology(name, topic)

@@ -155,6 +155,16 @@ RANKED_SCHEMA = pa.schema(
 )
 """A scored URL before it has a rank."""
 
+CLASSES = _table(
+    "classes",
+    ("name", pa.string(), False),
+    ("label", pa.string(), False),
+    ("weight", pa.float64(), False),
+    ("sigma", pa.float64(), False),
+    ("pages", pa.int64(), False),
+    ("topic_pages", pa.int64(), False),
+)
+
 HARVEST = _table(
     "harvest",
     ("url", pa.string(), False),

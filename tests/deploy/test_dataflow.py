@@ -34,6 +34,9 @@ VALUES = {
     "mix": "80:20",
     "as-of": "2026-01-31T06:00:00Z",
     "query": "hawks and falcons",
+    "ontology": "e-commerce",
+    "topic": "Product",
+    "sigma": "lift",
 }
 
 

@@ -28,6 +28,7 @@ _MODULES = {
     "link-context": "link_context",
     "relevancy-context": "relevancy_context",
     "hmm": "hmm",
+    "ontology": "ontology",
 }
 
 RANKERS = ("focused", SEMRANK, *(name for name in _MODULES if name != "focused"))

@@ -1,0 +1,68 @@
+"""Writes an ontology as Turtle: a shipped one, one of a file, or what a database's tables describe.
+
+With a round that was ranked by it, the classes have the weights that its harvest taught.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines import folders
+from pipelines.rankers import named_ontology
+from schemas.errors import InputError
+from schemas.tables import CLASSES
+from transforms.columnar import files
+from transforms.ranking.ontology import with_learned
+from transforms.ranking.ontology_files import write_ontology
+
+EXAMPLES = """\
+examples:
+  semrank ontology --ontology sqlite:///shop.db --output shop.ttl
+  semrank ontology --ontology shop.ttl --round round-0003 --output shop-learned.ttl
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's options."""
+    parser.add_argument("--ontology", required=True, metavar="NAME", help="e-commerce, a file, or a database's URL")
+    parser.add_argument("--topic", metavar="CLASS", help="class that is the topic, in place of what the ontology says")
+    parser.add_argument("--round", metavar="ROUND", help="finished round of --ranker ontology, whose weights are taken")
+    parser.add_argument("--output", required=True, metavar="FILE", help="the file to write, .ttl")
+    parser.add_argument("--overwrite", action="store_true", help="replace the file if it is there")
+
+
+def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
+    """Runs the command; gives the exit status."""
+    if beam_arguments:
+        raise InputError(f"{beam_arguments[0]}: unknown option")
+    if not arguments.output.endswith(".ttl"):
+        raise InputError(f"--output: found {arguments.output}, expected a name that ends in .ttl")
+    if files.exists(arguments.output) and not arguments.overwrite:
+        raise InputError(f"--output {arguments.output}: is there already, expected a new file or --overwrite")
+    ontology = named_ontology(arguments.ontology, arguments.topic)
+    if arguments.round is not None:
+        ontology = with_learned(ontology, _classes(arguments.round))
+    write_ontology(ontology, arguments.output)
+    print(f"{arguments.output}: {len(ontology.classes)} classes, topic {ontology.topic}")
+    return 0
+
+
+def _classes(folder: str) -> pa.Table:
+    files.read_manifest(folder, "round")
+    paths = folders.table_files(folder, CLASSES.name)
+    if not paths:
+        raise InputError(f"--round {folder}: has no classes, expected a round of --ranker ontology")
+    parts = []
+    for path in paths:
+        with files.open_binary(path) as stream:
+            parts.append(pq.read_table(stream))
+    return pa.concat_tables(parts)
+
+
+if __name__ == "__main__":
+    from pipelines.cli import command_main, leave
+
+    leave(command_main("ontology"))
