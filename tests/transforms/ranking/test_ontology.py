@@ -72,11 +72,11 @@ class Oracle:
         if not total or not largest:
             return 0.0
         score = sum(count * weight[CLASS_OF[word]] for word, count in words.items() if word in CLASS_OF)
-        return min(1.0, score / largest / total)
+        return float(min(1.0, score / largest / total))
 
     def relevance(self, words: Any) -> float:
         length = math.hypot(*words.values()) * math.hypot(*self.topic.values()) if words else 0.0
-        product = sum(count * self.topic.get(word, 0.0) for word, count in words.items())
+        product = float(sum(count * self.topic.get(word, 0.0) for word, count in words.items()))
         return min(1.0, max(0.0, product / length)) if length else 0.0
 
     def scores(self) -> list[float]:

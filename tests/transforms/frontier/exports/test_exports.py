@@ -108,7 +108,7 @@ def test_heritrix(values: list[tuple[str, float, bool]], at: list[int]) -> None:
     assert readers.heritrix_seeds(content) == expected
     for ending in ("schedule", "force"):
         content, also_rejected, _ = export(ending, tables)
-        assert readers.heritrix_schedule(content) == [(url, "L", "", "") for url in expected]
+        assert readers.heritrix_schedule(content) == [(url, "L", url, "") for url in expected]
         assert also_rejected == rejected
     content, also_rejected, _ = export("precedence", tables)
     found = readers.heritrix_precedence(content)

@@ -1,0 +1,98 @@
+"""The evaluation's topics, its ablation, and its quick run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks import ranking
+from pipelines.evaluate import SUMMARY_SCHEMA
+from schemas.tables import CLICKS, TOPICS
+from tests.snapshots import table_of
+from transforms.columnar.ids import text_ids
+from transforms.ranking import focused
+from transforms.ranking.web import Web
+
+
+def test_topics_are_leaves_of_a_fitting_size_in_turn() -> None:
+    sizes = {"a": 200, "a.b": 40, "a.c": 200, "b": 39, "c": 201, "d": 100, "d-e": 41, "e.f": 60}
+    rows = [{"topic": topic, "url": f"https://x.example/{n}"} for topic, size in sizes.items() for n in range(size)]
+    halves = ranking.topic_halves(table_of(rows, TOPICS))
+    assert {half: sorted(set(table["topic"].to_pylist())) for half, table in halves.items()} == {
+        "tuning": ["a.b", "d", "e.f"],
+        "held-out": ["a.c", "d-e"],
+    }
+    assert halves["tuning"].num_rows == 40 + 100 + 60
+
+
+def test_variants_lack_one_part_each_and_leave_no_trace() -> None:
+    found = ranking.variants()
+    assert next(iter(found)) == "focused"
+    assert {f"- {term}" for term in focused.WEIGHTS} < set(found)
+    pages, links = ranking.article_web(60)
+    ids = text_ids(pages["url"])
+    web = Web.of_tables(pages, links, CLICKS.empty())
+    facts = web.facts(seeds=ids[:4], harvested=ids[:50], current=ids[50:], content_known=False)
+    scores = {name: rank(facts)["score"].to_pylist() for name, rank in found.items()}
+    assert scores["focused"] == focused.rank(facts)["score"].to_pylist()
+    different = {name for name, values in scores.items() if values != scores["focused"]}
+    # Nobody clicks here, and no text of a candidate is known.
+    assert set(found) - different == {"focused", "- query", "- clicked-near", "- both click terms", "- background"}
+
+
+def summary(**changes: float) -> pa.Table:
+    rows: list[tuple[Any, ...]] = []
+    for name, change in {"focused": None, **changes}.items():
+        ends = (None, None, None) if change is None else (change, change - 0.125, change + 0.125)
+        mean = 0.25 + (change or 0.0)
+        rows += [(name, "frontier", measure, 100, 5, mean, 0.2, 0.3, *ends) for measure in ("harvest", "recall")]
+    columns = zip(*rows, strict=True)
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SUMMARY_SCHEMA, strict=True)], schema=SUMMARY_SCHEMA)
+
+
+def test_the_ablation_shows_changes() -> None:
+    changes = {"tuning": summary(less=-0.25), "held-out": summary(less=0.125)}
+    lines = list(ranking.ablation_lines(changes))
+    assert len(lines) == 4
+    assert lines[0] == "| mode | variant | tuning: harvest | recall | held-out: harvest | recall |"
+    assert lines[2] == "| frontier | focused | 0.250 | 0.250 | 0.250 | 0.250 |"
+    tuning, held = "-0.250 [-0.375, -0.125]", "+0.125 [+0.000, +0.250]"
+    assert lines[3] == f"| frontier | less | {tuning} | {tuning} | {held} | {held} |"
+
+
+def test_parts_that_change_nothing_have_no_row() -> None:
+    nothing = summary(idle=0.0).to_pylist()
+    rows = [{**row, "difference_low": row["difference"], "difference_high": row["difference"]} for row in nothing]
+    table = pa.Table.from_pylist(rows, schema=SUMMARY_SCHEMA)
+    assert len(list(ranking.ablation_lines({"tuning": table}))) == 3
+    assert len(list(ranking.ablation_lines({"tuning": table, "held-out": summary(idle=0.25)}))) == 4
+
+
+def test_generated_articles_link_to_each_other() -> None:
+    pages, links = ranking.article_web(5)
+    assert pages.num_rows == 5
+    known = set(pages["url"].to_pylist())
+    assert set(links["source_url"].to_pylist()) == known
+    assert set(links["target_url"].to_pylist()) <= known
+
+
+def test_a_ranking_is_timed_in_both_modes() -> None:
+    results = ranking.run(quick=True)
+    assert [result["note"].split()[0] for result in results] == ["frontier", "content"]
+    assert all(result["ours_s"] and result["peer_s"] for result in results)
+
+
+def test_the_quick_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ranking.main(["--quick", "--output", str(tmp_path), "--rankers", "focused,keyword"]) == 0
+    shown = capsys.readouterr().out
+    assert "sample topics" in shown
+    assert "| frontier | focused |" in shown
+    assert "| content | focused |" in shown
+    assert "| frontier | - " in shown
+    # What is known before a fetch counts where the text is not known.
+    assert "| content | - anchor |" not in shown
+    assert pq.read_table(tmp_path / "sample" / "curve").num_rows > 0

@@ -1,0 +1,82 @@
+"""Scrapy fetches exported frontiers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from fastwarc.warc import ArchiveIterator, WarcRecordType
+
+from pipelines.cli import main
+from pipelines.sample_server import SampleServer
+from tests.pipelines.test_export import write_round
+from tests.transforms.frontier.exports.frontiers import frontier
+from transforms.sources.sample_web import sample_pages
+
+pytest.importorskip("scrapy")
+pytest.importorskip("warcio")
+
+from tests.crawlers.scrapy_crawl import crawl
+
+URLS = [page.url for page in sample_pages() if page.url.endswith(".html") and page.status == 200][:40:2]
+
+
+def fetched(warc: Path) -> list[tuple[str, int, bytes]]:
+    """URL, status and body of each response, without robots files, in the order of fetching."""
+    with warc.open("rb") as stream:
+        records = [
+            (str(record.headers["WARC-Target-URI"]), record.http_headers.status_code or 0, bytes(record.reader.read()))
+            for record in ArchiveIterator(stream, record_types=WarcRecordType.response, parse_http=True)
+        ]
+    return [record for record in records if not record[0].endswith("/robots.txt")]
+
+
+@pytest.mark.parametrize("name", ["scrapy frontier.jsonl", "scrapy frontier.jsonl.gz", "urls frontier.txt"])
+def test_fetches_the_list_in_its_order(name: str, sample_web: SampleServer, tmp_path: Path) -> None:
+    form, file_name = name.split()
+    # One host, as Scrapy fetches from different hosts side by side.
+    urls = [url for url in URLS if url.startswith("https://astronomy.example/")]
+    assert len(urls) > 10
+    folder = write_round(tmp_path / "round", frontier(urls, selected=[place != 3 for place in range(len(urls))]))
+    exported = tmp_path / file_name
+    assert main(["export", "--round", folder, "--format", form, "--output", str(exported), "--quiet"]) == 0
+    crawl(exported, tmp_path / "crawl.warc.gz", sample_web.url)
+    bodies = {page.url: page.body for page in sample_pages()}
+    expected = [url for place, url in enumerate(urls) if place != 3]
+    assert fetched(tmp_path / "crawl.warc.gz") == [(url, 200, bodies[url]) for url in expected]
+
+
+def test_every_answer_is_kept(sample_web: SampleServer, tmp_path: Path) -> None:
+    """Redirects and what they lead to, missing pages, and files that are no HTML."""
+    urls = [
+        "http://birds.example/",
+        "https://baking.example/recipes/seed-cake.html",
+        "https://geology.example/maps/field-map.pdf",
+    ]
+    folder = write_round(tmp_path / "round", frontier(urls))
+    exported = tmp_path / "frontier.jsonl"
+    assert main(["export", "--round", folder, "--format", "scrapy", "--output", str(exported), "--quiet"]) == 0
+    crawl(exported, tmp_path / "crawl.warc", sample_web.url)
+    answers = {page.url: (page.url, page.status, page.body) for page in sample_pages()}
+    expected = [answers[url] for url in [*urls, "https://birds.example/"]]
+    assert sorted(fetched(tmp_path / "crawl.warc")) == sorted(expected)
+
+
+def test_scrapy_redis_makes_the_same_requests(tmp_path: Path) -> None:
+    """Its own function, on the lines as they come out of a Redis list: the URL, the meta, and no form data."""
+    spiders = pytest.importorskip("scrapy_redis.spiders")
+    urls = ["https://a.example/?q=1&r=%22,", "https://a.example/b"]
+    folder = write_round(tmp_path / "round", frontier(urls, [0.75, 0.5]))
+    exported = tmp_path / "frontier.jsonl.gz"
+    assert main(["export", "--round", folder, "--format", "scrapy", "--output", str(exported), "--quiet"]) == 0
+    spider = spiders.RedisSpider("test")
+    spider.redis_encoding = "utf-8"
+    lines = gzip.decompress(exported.read_bytes()).splitlines()
+    requests = [spider.make_request_from_data(line) for line in lines]
+    assert [request.url for request in requests] == urls
+    assert [request.method for request in requests] == ["GET", "GET"]
+    assert [request.body for request in requests] == [b"", b""]
+    assert [request.meta["semrank_score"] for request in requests] == [0.75, 0.5]
+    assert [request.meta for request in requests] == [json.loads(line)["meta"] for line in lines]

@@ -1,0 +1,1 @@
+"""Fuzzing of every parser of what others wrote."""

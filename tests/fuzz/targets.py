@@ -1,0 +1,262 @@
+"""What is fuzzed: one function a parser, which takes any bytes and fails where the parser breaks its promise.
+
+The promise of readers of records: nothing is raised (but `InputError` where a whole file can't be one of its format),
+records = used + rejected + ignored, a reject row for each rejected record, and tables that hold what their schemas say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from pipelines import cli, ingest, queue, rank, rounds
+from pipelines.config import round_config
+from pipelines.runtime import beam_options
+from schemas.errors import InputError
+from schemas.tables import conform
+from transforms.columnar import files
+from transforms.sources import wikispeedia
+from transforms.sources.batch import MAX_REJECT_CHARS, TABLES, SourceBatch
+from transforms.sources.documents import PDF, document_title
+from transforms.sources.formats import FORMATS, listed_paths
+from transforms.sources.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, read_html
+from transforms.sources.logs.formats import FORMATS as LOG_FORMATS
+from transforms.sources.logs.lines import is_compressed
+from transforms.sources.logs.options import LogOptions
+from transforms.sources.logs.visits import VISITS, LogBatch
+from transforms.sources.pages import CrawlLimits
+from transforms.sources.payload import decode_body, parse_http
+from transforms.sources.urls import MAX_URL_CHARS, canonical_url, host_of, url_words
+
+Target = Callable[[bytes], None]
+
+BASE = "https://example.org/folder/page?x=1"
+LIMITS = CrawlLimits(max_record_bytes=1 << 16, max_links=50)
+LOG_OPTIONS = (
+    LogOptions(
+        user_salt="a test's own key",
+        site="https://www.example.com",
+        site_search=("q",),
+        columns={"user": "0", "query": "1", "time": "2", "url": "3"},
+        spam_domains=("spam.example",),
+    ),
+    LogOptions(
+        user_salt="a test's own key",
+        site="https://www.example.com",
+        columns={"user": "uid", "query": "words", "time": "when", "url": "page", "position": "rank"},
+    ),
+)
+MAX_BODY_BYTES = 1 << 16
+
+BINARY = frozenset({"cc-index"})
+"""Formats whose files are no lines."""
+
+_REASONS = frozenset(
+    {
+        *("url-missing", "url-invalid", "url-too-long"),
+        *("scheme-missing", "scheme-unsupported", "host-missing", "host-invalid"),
+    }
+)
+
+
+def lines_in(data: bytes) -> int:
+    """Records of a file of JSON lines: its lines that are not empty."""
+    return sum(1 for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip())
+
+
+def log_lines_in(data: bytes) -> int:
+    """Records of a log: its lines that are not empty."""
+    return sum(1 for line in data.split(b"\n") if line.removesuffix(b"\r"))
+
+
+def check_batches(batches: Iterable[SourceBatch], stage: str) -> int:
+    """Hold batches to their promise; gives the number of records."""
+    records = 0
+    for batch in batches:
+        told = batch.used + sum(batch.rejected.values()) + sum(batch.ignored.values())
+        assert batch.records == told, f"{batch.records} records, but {told} accounted for"
+        assert min([batch.used, *batch.rejected.values(), *batch.ignored.values()]) >= 0
+        rejected: Counter[str] = Counter()
+        for name, table in batch.tables.items():
+            conform(table, TABLES[name], check_nulls=True)
+            table.validate(full=True)
+        if isinstance(batch, LogBatch):
+            conform(batch.visits, VISITS, check_nulls=True)
+        for row in batch.tables["rejects"].to_pylist() if "rejects" in batch.tables else []:
+            assert len(row["record"]) <= MAX_REJECT_CHARS
+            rejected[row["reason"]] += row["stage"] == stage
+        lost = Counter(batch.rejected) - rejected
+        assert not lost, f"rejected without a row: {dict(lost)}"
+        records += batch.records
+    return records
+
+
+def crawl_format(data: bytes, *, name: str) -> None:
+    """A crawl format or table as `ingest` reads it."""
+    try:
+        records = check_batches(
+            FORMATS[name].read(io.BytesIO(data), source="file", start=0, end=None, limits=LIMITS), name
+        )
+    except InputError:
+        return
+    by_lines = name in ("nutch", "heritrix", "scrapy", "pages", "links", "clicks") and not data.startswith(b"PAR1")
+    if by_lines and not is_compressed(data):
+        assert records == lines_in(data)
+
+
+def log_format(data: bytes, *, name: str) -> None:
+    """A log under options that name columns by number, and by the header."""
+    for options in LOG_OPTIONS if name == "table" else LOG_OPTIONS[:1]:
+        records = check_batches(LOG_FORMATS[name].read(io.BytesIO(data), source="file", options=options), name)
+        if name != "matomo" and not is_compressed(data):
+            assert records == log_lines_in(data)
+
+
+def url(data: bytes) -> None:
+    """A URL: one spelling a page, or a reason."""
+    text = data.decode("utf-8", "surrogateescape")
+    for base in (None, BASE):
+        found = canonical_url(text, base)
+        assert (found.url is None) != (found.reason is None)
+        if found.url is None:
+            assert found.reason in _REASONS
+            continue
+        assert len(found.url) <= MAX_URL_CHARS
+        assert found.url.startswith(("http://", "https://"))
+        assert canonical_url(found.url) == found, "canonicalising twice gives something else"
+        column = pa.array([found.url], pa.string())
+        assert host_of(column)[0].as_py()
+        url_words(column).validate(full=True)
+
+
+def html(data: bytes) -> None:
+    """A page: any bytes give one."""
+    page = read_html(data, url=BASE, max_links=LIMITS.max_links)
+    assert len(page.text or "") <= MAX_TEXT_CHARS
+    assert len(page.title or "") <= MAX_TITLE_CHARS
+    links = page.links
+    assert len(links.targets) == len(links.anchors) == len(links.nofollows) <= LIMITS.max_links + 10
+    for target in links.targets:
+        assert canonical_url(target).url == target
+
+
+def http(data: bytes) -> None:
+    """A stored response with its encodings."""
+    message = parse_http(data)
+    if message is not None:
+        assert len(decode_body(message, MAX_BODY_BYTES).content) <= MAX_BODY_BYTES
+
+
+def document(data: bytes) -> None:
+    """A document's title; the first byte says of which kind."""
+    title = document_title(PDF if data[:1] == b"%" else "application/xml", data)
+    assert title is None or 0 < len(title) <= MAX_TITLE_CHARS
+
+
+def wikispeedia_rows(data: bytes) -> None:
+    """The files of the data set."""
+    stage = "wikispeedia"
+    listed, batches = wikispeedia.read_articles(io.BytesIO(data))
+    check_batches(batches, stage)
+    check_batches(wikispeedia.read_categories(io.BytesIO(data), listed).batches, stage)
+    check_batches(wikispeedia.read_links(io.BytesIO(data), listed), stage)
+    for finished in (False, True):
+        check_batches(wikispeedia.read_paths(io.BytesIO(data), finished=finished), stage)
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder for targets that read files by name; it goes with the process."""
+    return tempfile.TemporaryDirectory(prefix="fuzz-")
+
+
+def _written(data: bytes, name: str) -> Path:
+    path = Path(_folder().name) / name
+    path.write_bytes(data)
+    return path
+
+
+def seeds_file(data: bytes) -> None:
+    """A file of seeds: each line that holds something is a URL or a reject."""
+    path = _written(data, "seeds.txt")
+    try:
+        found = queue.queue_from_seeds(str(path))
+    except InputError as error:
+        assert "\n" not in str(error).replace(str(path), "")
+        return
+    assert found.urls.num_rows
+    assert found.harvest.num_rows == found.urls.num_rows
+
+
+def path_list(data: bytes) -> None:
+    """A list of paths."""
+    try:
+        paths = listed_paths(str(_written(data, "paths")), "https://data.example/")
+    except InputError:
+        return
+    assert paths
+    assert all("://" in path for path in paths)
+
+
+def manifest(data: bytes) -> None:
+    """A manifest that somebody else wrote, and who reads on in it."""
+    folder = _written(data, files.MANIFEST).parent
+    for kind in ("snapshot", "round", "evaluation"):
+        with contextlib.suppress(InputError):
+            files.read_manifest(str(folder), kind)
+    with contextlib.suppress(InputError):
+        rounds._check_same_run(str(folder), {"weight": 0.4}, "snapshot")
+
+
+@cache
+def _parser(name: str) -> argparse.ArgumentParser:
+    return cli.command_parser(name, {"rank": rank, "ingest": ingest}[name])
+
+
+def options(data: bytes) -> None:
+    """Options of `rank` and `ingest`, one a line; a user's mistake is an exit with status 2 or an `InputError`."""
+    arguments = data.decode("utf-8", "surrogateescape").split("\n")
+    for name in ("rank", "ingest"):
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+            contextlib.suppress(InputError),
+        ):
+            try:
+                parsed, rest = _parser(name).parse_known_args(arguments)
+            except SystemExit as left:
+                assert left.code in (0, 2)
+                continue
+            if name == "rank":
+                round_config(parsed)
+            else:
+                logs = ingest._reading(parsed).logs
+                for text in parsed.log:
+                    LOG_FORMATS[ingest.log_argument(text)[0]].check(logs)
+            beam_options(rest)
+
+
+TARGETS: Mapping[str, Target] = {
+    **{name: partial(crawl_format, name=name) for name in FORMATS},
+    **{f"log-{name}": partial(log_format, name=name) for name in LOG_FORMATS},
+    **{
+        "url": url,
+        "html": html,
+        "http": http,
+        "document": document,
+        "wikispeedia": wikispeedia_rows,
+        "seeds": seeds_file,
+        "path-list": path_list,
+        "manifest": manifest,
+        "options": options,
+    },
+}
+"""All targets by name."""

@@ -1,0 +1,247 @@
+"""The command `semrank export`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.cli import main
+from tests.transforms.frontier.exports import readers
+from tests.transforms.frontier.exports.frontiers import frontier
+from transforms.columnar import files
+from transforms.frontier.exports.targets import FORMATS, HERITRIX_ENDINGS
+
+COUNT = 400
+
+
+def write_round(folder: Path, table: pa.Table, *, rows: int = 150, finished: bool = True) -> str:
+    """A round that holds nothing but a frontier, in files of so many rows."""
+    (folder / "frontier").mkdir(parents=True)
+    for number, start in enumerate(range(0, max(table.num_rows, 1), rows)):
+        pq.write_table(table.slice(start, rows), folder / "frontier" / f"part-{number:05d}.parquet")
+    if finished:
+        files.write_manifest(str(folder), {"kind": "round", "rows": {"frontier": table.num_rows}})
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    """Every third URL is not selected."""
+    urls = [f"https://host{place % 7}.example/page,{place}?q='é'" for place in range(COUNT)]
+    scores = [1 - place / COUNT for place in range(COUNT)]
+    return frontier(urls, scores, selected=[place % 3 != 2 for place in range(COUNT)])
+
+
+@pytest.fixture(scope="module")
+def ranked(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_round(tmp_path_factory.mktemp("ranked") / "round", table)
+
+
+def selected(table: pa.Table) -> list[str]:
+    return [str(url) for url in table.filter(table["selected"])["url"].to_pylist()]
+
+
+def output(capsys: pytest.CaptureFixture[str]) -> str:
+    found = capsys.readouterr()
+    assert found.err == ""
+    return found.out.strip()
+
+
+def error(capsys: pytest.CaptureFixture[str]) -> str:
+    found = capsys.readouterr()
+    assert found.out == ""
+    assert found.err.count("\n") == 1
+    return found.err.strip()
+
+
+def test_only_what_is_selected_in_the_order_of_rank(
+    ranked: str, table: pa.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a" / "urls.txt"
+    assert main(["export", "--round", ranked, "--format", "urls", "--output", str(path)]) == 0
+    assert path.read_text(encoding="utf-8").splitlines() == selected(table)
+    count = len(selected(table))
+    assert output(capsys) == f"{path}: {count} of {count} selected URLs for urls"
+    assert [entry.name for entry in path.parent.iterdir()] == ["urls.txt"]
+
+
+def test_most_urls(ranked: str, table: pa.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for most in (1, 100, 101, 200, 10_000):
+        path = tmp_path / f"{most}.txt"
+        arguments = ["--format", "urls", "--max-urls", str(most), "--output", str(path)]
+        assert main(["export", "--round", ranked, *arguments]) == 0
+        assert path.read_text(encoding="utf-8").splitlines() == selected(table)[:most]
+        assert output(capsys).startswith(
+            f"{path}: {min(most, len(selected(table)))} of {len(selected(table))} selected"
+        )
+
+
+@pytest.mark.parametrize(
+    ("form", "ending"),
+    [(name, ".txt") for name in FORMATS if name != "heritrix"] + [("heritrix", ending) for ending in HERITRIX_ENDINGS],
+)
+def test_the_same_bytes_again_and_whatever_the_files(form: str, ending: str, table: pa.Table, tmp_path: Path) -> None:
+    contents = []
+    for number, rows in enumerate((150, 150, 7, COUNT)):
+        folder = write_round(tmp_path / f"round-{number}", table, rows=rows)
+        path = tmp_path / f"frontier-{number}{ending}"
+        for name in (path, Path(f"{path}.gz")):
+            assert main(["export", "--round", folder, "--format", form, "--output", str(name)]) == 0
+        packed = Path(f"{path}.gz").read_bytes()
+        assert gzip.decompress(packed) == path.read_bytes()
+        assert packed[3:8] == bytes(5), "neither a name nor a time (RFC 1952)"
+        contents.append((packed, path.read_bytes()))
+    assert contents[0][1].count(b"\n") == len(selected(table))
+    assert contents == [contents[0]] * 4
+
+
+def test_what_would_be_misread_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    urls = [
+        "https://a.example/ b",
+        "https://a.example/1",
+        'ftp://a.example/"',
+        "https://a.example/2",
+        "https://a.example/\t",
+    ]
+    folder = write_round(tmp_path / "round", frontier(urls, selected=[True, True, True, True, False]))
+    path = tmp_path / "list.tsv"
+    arguments = ["export", "--round", folder, "--format", "nutch", "--output", str(path)]
+    assert main(arguments) == 0
+    assert [row.url for row in readers.nutch(path.read_text())] == [urls[1], urls[3]]
+    rejects = Path(f"{path}.rejects.jsonl")
+    assert output(capsys) == (
+        f"{path}: 2 of 4 selected URLs for nutch; rejected 2 (url-not-http 1, url-with-space 1), see {rejects}"
+    )
+    assert [json.loads(line) for line in rejects.read_text().splitlines()] == [
+        {"stage": "export", "reason": "url-with-space", "record": urls[0]},
+        {"stage": "export", "reason": "url-not-http", "record": urls[2]},
+    ]
+    # What is rejected takes no place from what is not.
+    assert main([*arguments, "--overwrite", "--max-urls", "1"]) == 0
+    assert [row.url for row in readers.nutch(path.read_text())] == [urls[1]]
+    assert len(rejects.read_text().splitlines()) == 1
+    # Rejects of an earlier file do not stay beside a new one.
+    clean = write_round(tmp_path / "clean", frontier(["https://a.example/"]))
+    assert main(["export", "--round", clean, "--format", "nutch", "--output", str(path), "--overwrite"]) == 0
+    assert not rejects.exists()
+
+
+def test_fetch_interval_is_nutchs(ranked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["export", "--round", ranked, "--max-urls", "1"]
+    for interval, found in (([], 2_592_000), (["--fetch-interval", "60"], 60)):
+        path = tmp_path / f"{found}.tsv"
+        assert main([*arguments, "--format", "nutch", "--output", str(path), *interval]) == 0
+        assert [row.interval for row in readers.nutch(path.read_text())] == [found]
+    capsys.readouterr()
+    other = ["--format", "urls", "--output", str(tmp_path / "urls.txt"), "--fetch-interval", "60"]
+    assert main([*arguments, *other]) == 2
+    assert "--fetch-interval: found --format urls, expected nutch" in error(capsys)
+    for wrong in ("0", str(2**31)):
+        nutch = ["--format", "nutch", "--output", str(tmp_path / "list.tsv"), "--fetch-interval", wrong]
+        assert main([*arguments, *nutch]) == 2
+        assert f"found {wrong}, expected 1 to 2147483647 seconds" in error(capsys)
+
+
+def test_a_file_is_not_overwritten(ranked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "list.txt"
+    arguments = ["export", "--round", ranked, "--format", "urls", "--output", str(path)]
+    for present in (path, Path(f"{path}.rejects.jsonl")):
+        present.write_text("mine")
+        assert main(arguments) == 2
+        assert error(capsys) == (
+            f"semrank export: error: --output {present}: is there already, expected a new file or --overwrite"
+        )
+        assert present.read_text() == "mine"
+        assert [entry.name for entry in tmp_path.iterdir()] == [present.name]
+        present.unlink()
+    path.write_text("mine")
+    assert main([*arguments, "--overwrite"]) == 0
+    assert path.read_text() != "mine"
+
+
+def test_a_failure_leaves_what_was_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Half of a frontier under the name of a whole one would be crawled as one."""
+    broken = frontier([f"https://a.example/{place}" for place in range(20)])
+    folder = write_round(tmp_path / "round", pa.concat_tables([broken, broken]), rows=10)
+    path = tmp_path / "out" / "list.txt"
+    path.parent.mkdir()
+    path.write_text("before")
+    assert main(["export", "--round", folder, "--format", "urls", "--output", str(path), "--overwrite"]) == 2
+    assert "not in the order of rank: found rank 1 after 20" in error(capsys)
+    assert path.read_text() == "before"
+    assert [entry.name for entry in path.parent.iterdir()] == ["list.txt"]
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--format", "urls", "--max-urls", "0"], "--max-urls: found 0, expected at least 1"),
+        (
+            ["--format", "heritrix"],
+            "found list.txt, expected a name for Heritrix that ends in one of .seeds, .schedule",
+        ),
+        (["--format", "urls", "--runner", "X"], "--runner: unknown option"),
+    ],
+)
+def test_unusable_options(
+    more: list[str], told: str, ranked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", "--round", ranked, "--output", str(tmp_path / "list.txt"), *more]) == 2
+    assert told in error(capsys)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_format_is_refused(ranked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["export", "--round", ranked, "--format", "httrack", "--output", str(tmp_path / "list")])
+    assert "--format: invalid choice: 'httrack'" in error(capsys)
+
+
+def test_unusable_rounds(table: pa.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    unfinished = write_round(tmp_path / "unfinished", table, finished=False)
+    path = str(tmp_path / "list.txt")
+    assert main(["export", "--round", unfinished, "--format", "urls", "--output", path]) == 2
+    assert "so this round is unfinished; expected a finished round" in error(capsys)
+    assert main(["export", "--round", str(tmp_path / "none"), "--format", "urls", "--output", path]) == 2
+    assert "no such folder, expected a round" in error(capsys)
+    assert not Path(path).exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="everything can be written by root")
+def test_a_folder_that_can_not_be_written(ranked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "closed").mkdir(mode=0o500)
+    assert main(["export", "--round", ranked, "--format", "urls", "--output", str(tmp_path / "closed" / "list")]) == 2
+    assert "can't be written: Permission denied" in error(capsys)
+
+
+def test_outputs_that_are_no_files(ranked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["export", "--round", ranked, "--format", "urls", "--overwrite"]
+    assert main([*arguments, "--output", str(tmp_path)]) == 2
+    assert f"--output {tmp_path}: is a folder, expected a file" in error(capsys)
+    (tmp_path / "file").write_text("mine")
+    assert main([*arguments, "--output", str(tmp_path / "file" / "list.txt")]) == 2
+    assert "can't be written: " in error(capsys)
+
+
+def test_nothing_selected_is_an_empty_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, table in (("none", frontier(["https://a.example/"], selected=[False])), ("empty", frontier([]))):
+        folder = write_round(tmp_path / name, table)
+        path = tmp_path / f"{name}.schedule.gz"
+        assert main(["export", "--round", folder, "--format", "heritrix", "--output", str(path)]) == 0
+        assert gzip.decompress(path.read_bytes()) == b""
+        assert output(capsys) == f"{path}: 0 of 0 selected URLs for heritrix"
+
+
+def test_rounds_of_earlier_versions(tmp_path: Path, table: pa.Table) -> None:
+    """They have no probability of a change."""
+    folder = write_round(tmp_path / "round", table.drop_columns(["change_probability"]))
+    path = tmp_path / "list.tsv"
+    assert main(["export", "--round", folder, "--format", "nutch", "--output", str(path)]) == 0
+    assert len(readers.nutch(path.read_text(encoding="utf-8"))) == pc.sum(table["selected"]).as_py()
