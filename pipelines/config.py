@@ -38,6 +38,7 @@ RANKERS = {
 
 DEFAULT_ONTOLOGY = "e-commerce"
 LEVELS = ("page", "host")
+HOST_QUALITIES = ("pagerank", "harmonic", "equal")
 SIGMAS = ("lift", "as-printed")
 GRAPH_RANKERS = ("breadth-first", "pagerank", "hits", "harmonic")
 """Rankers by the links between known URLs or, with `level`, their hosts."""
@@ -82,6 +83,8 @@ class RoundConfig:
         max_per_host: most URLs of one host that are selected, or None.
         max_per_domain: most URLs of one registrable domain that are selected, or None.
         budget: number of URLs to select, shared among hosts, or None.
+        host_quality: what hosts' shares of the budget grow with: `pagerank` or `harmonic` of the graph of hosts, or
+            `equal` shares.
         mix: parts of the selection for new and for known pages, `DISCOVER:REFRESH`; with it known pages count as much
             as they are likely to have changed. None where they count as new ones do.
         as_of: the moment that counts as now, ISO 8601, or None for the newest capture of the snapshot.
@@ -118,6 +121,7 @@ class RoundConfig:
     max_per_host: int | None = None
     max_per_domain: int | None = None
     budget: int | None = None
+    host_quality: str = "pagerank"
     mix: str | None = None
     as_of: str | None = None
     write_lattices: bool = False
@@ -130,6 +134,7 @@ class RoundConfig:
             raise InputError(
                 f"--level {self.level}: found --ranker {self.ranker}, expected one of {', '.join(GRAPH_RANKERS)}"
             )
+        _one_of("host-quality", self.host_quality, HOST_QUALITIES)
         _one_of("sigma", self.sigma, SIGMAS)
         for name in ("ontology", "topic"):
             if getattr(self, name) is not None and self.ranker != "ontology":
@@ -246,6 +251,7 @@ def add_round_arguments(parser: argparse.ArgumentParser) -> None:
     add("max_urls", "most URLs that are selected", _whole, metavar="N")
     add("max_per_host", "most URLs of one host that are selected", _whole, metavar="N")
     add("max_per_domain", "most URLs of one registrable domain that are selected", _whole, metavar="N")
+    add("host_quality", "what hosts' shares of --budget grow with: pagerank, harmonic or equal", metavar="WAY")
     add("mix", "parts of new and known pages in the selection, as in 80:20", metavar="D:R")
     add("as_of", "moment from which known pages are judged by age; the newest capture if not given", metavar="TIME")
     add("budget", "URLs to select, shared among hosts by their quality", _whole, metavar="N")

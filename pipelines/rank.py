@@ -60,6 +60,7 @@ from transforms.context.words import lemmas_of
 from transforms.frontier.budgets import Limits
 from transforms.frontier.steps import WeighChanges, WriteFrontier
 from transforms.ranking.graph import NODE_SCHEMA
+from transforms.ranking.graph_steps import RateHosts
 from transforms.ranking.scores import unscored_rows, with_scores
 from transforms.ranking.semrank import keyword_table
 from transforms.ranking.steps import RankBySemRank, WriteConcepts, keyword_rows, relation_rows
@@ -307,6 +308,7 @@ def _build(pipeline: beam.Pipeline, *, snapshot: _Snapshot, queue: Queue, output
             budget=config.budget,
             refresh_share=config.refresh_share,
         ),
+        quality=_host_quality(pipeline, snapshot, harvest, contexts, config),
     )
     named | WriteOne("write relations", files.join(output, "relations"), relation_rows)
     rejects = pipeline | "queue rejects" >> beam.Create([queue.rejects]).with_output_types(pa.Table)
@@ -364,17 +366,10 @@ def _scored(
     partitions: int,
 ) -> Collection:
     """Scores of another ranker than SemRank."""
-    links = (
-        pipeline
-        | ReadParquet("read links of web", snapshot.links, LINK_COLUMNS)
-        | MapTables("list followed links", _followed)
-    )
+    links = _web_links(pipeline, snapshot, "web")
     if config.ranker in GRAPH_RANKERS:
-        nodes = (
-            contexts.current | MapTables("list current nodes", _current_nodes),
-            harvest | MapTables("list harvested nodes", _harvested_nodes),
-        ) | "all nodes" >> beam.Flatten()
-        return score_urls({"nodes": nodes, "links": links}, config, output, query=[], partitions=partitions)
+        facts = {"nodes": _nodes(harvest, contexts, "web"), "links": links}
+        return score_urls(facts, config, output, query=[], partitions=partitions)
     harvested = {"harvest": harvest} | GatherTables("order harvested", _harvested)
     described = pipeline | DescribeUrls(
         snapshot.pages,
@@ -393,6 +388,32 @@ def _scored(
         "harvested": harvested,
     }
     return score_urls(facts, config, output, query=query_words(config), partitions=partitions)
+
+
+def _web_links(pipeline: beam.Pipeline, snapshot: _Snapshot, name: str) -> Collection:
+    """The followed links of the snapshot by id."""
+    return (  # type: ignore[no-any-return]
+        pipeline
+        | ReadParquet(f"read links of {name}", snapshot.links, LINK_COLUMNS)
+        | MapTables(f"list followed links of {name}", _followed)
+    )
+
+
+def _nodes(harvest: Collection, contexts: ContextParts, name: str) -> Collection:
+    """The known URLs as nodes of a graph."""
+    return (  # type: ignore[no-any-return]
+        contexts.current | MapTables(f"list current nodes of {name}", _current_nodes),
+        harvest | MapTables(f"list harvested nodes of {name}", _harvested_nodes),
+    ) | f"all nodes of {name}" >> beam.Flatten()
+
+
+def _host_quality(
+    pipeline: beam.Pipeline, snapshot: _Snapshot, harvest: Collection, contexts: ContextParts, config: RoundConfig
+) -> Collection | None:
+    if config.budget is None or config.host_quality == "equal":
+        return None
+    graph = {"nodes": _nodes(harvest, contexts, "hosts"), "links": _web_links(pipeline, snapshot, "hosts")}
+    return graph | RateHosts(config.host_quality)  # type: ignore[no-any-return]
 
 
 def _url_ids(table: pa.Table) -> pa.Table:

@@ -31,6 +31,7 @@ PATTERNS = {
     "c-edges": r"^(distinct|clicks)$",
     "user-groups": r"^(given|one|minhash)$",
     "language": r"^[a-z]{2,3}(-[A-Za-z]+)?$",
+    "host-quality": r"^(pagerank|harmonic|equal)$",
     "sigma": r"^(lift|as-printed)$",
     "mix": r"^[0-9]{1,9}:[0-9]{1,9}$",
     "as-of": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?$",

@@ -37,6 +37,7 @@ VALUES = {
     "ontology": "e-commerce",
     "topic": "Product",
     "sigma": "lift",
+    "host-quality": "equal",
 }
 
 

@@ -8,12 +8,14 @@ from types import ModuleType
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
 import pyarrow as pa
 from apache_beam.metrics.metric import Metrics
 
-from transforms.columnar.arrays import MAIN
+from transforms.columnar.arrays import MAIN, int64s
 from transforms.columnar.steps import NAMESPACE, Collection, GatherTables, MapTables
 from transforms.ranking import breadth_first, graph, harmonic, hits, pagerank
+from transforms.ranking.scores import SCORE_DECIMALS
 
 MODULES: dict[str, ModuleType] = {
     "breadth-first": breadth_first,
@@ -64,6 +66,45 @@ def _scores(
     yield MAIN, scored
     told = [[convergence.iterations], [convergence.residual], [convergence.converged]]
     yield _CONVERGENCE, pa.table(told, schema=CONVERGENCE_SCHEMA)
+
+
+class RateHosts(beam.PTransform[Any, Any]):
+    """Quality of the hosts of known URLs; gives one small collection of `QUALITY_SCHEMA`.
+
+    The input is a dict with `nodes` and `links`, as for `RankByGraph`.
+
+    Args:
+        by: `pagerank` or `harmonic`, of the graph of hosts.
+    """
+
+    def __init__(self, by: str) -> None:
+        super().__init__("rate hosts")
+        self._by = by
+
+    def expand(self, inputs: dict[str, Collection]) -> Collection:
+        """Applies the steps."""
+        nodes = {"nodes": inputs["nodes"]} | GatherTables("list nodes of hosts", graph.distinct_nodes)
+        edges = inputs["links"] | MapTables("choose links of hosts", graph.known_edges, sides={"nodes": nodes})
+        return {"nodes": nodes, "edges": edges} | GatherTables(  # type: ignore[no-any-return]
+            f"rate hosts by {self._by}", partial(host_quality, by=self._by)
+        )
+
+
+QUALITY_SCHEMA = pa.schema([pa.field("host_id", pa.int64()), pa.field("quality", pa.float64())])
+
+
+def host_quality(nodes: pa.Table | None, edges: pa.Table | None, *, by: str) -> pa.Table:
+    """Quality of each host, above 0, a table of `QUALITY_SCHEMA` ascending by host.
+
+    Harmonic centrality is 0 where no link leads; 1 / number of hosts is added, as one link from afar would.
+    """
+    hosts = graph.Graph.of_tables(nodes, edges, level="host")
+    if by == "pagerank":
+        values = pagerank.pagerank(hosts.edges)[0]
+    else:
+        values = harmonic.harmonic(hosts.edges) + 1.0 / max(1, hosts.node_count)
+    ids = np.unique(int64s((graph.NODE_SCHEMA.empty_table() if nodes is None else nodes)["host_id"]))
+    return pa.table([ids, np.round(values, SCORE_DECIMALS + 3)], schema=QUALITY_SCHEMA)
 
 
 class _Report(beam.DoFn):

@@ -22,7 +22,7 @@ from tests.transforms.ranking.small_crawls import Crawl, Page, crawls, random_cr
 from transforms.columnar.steps import WriteOne
 from transforms.ranking import breadth_first, graph, harmonic, hits, pagerank
 from transforms.ranking.graph import Graph
-from transforms.ranking.graph_steps import MODULES, RankByGraph
+from transforms.ranking.graph_steps import MODULES, RankByGraph, host_quality
 from transforms.ranking.scores import SCORED_SCHEMA
 
 
@@ -184,3 +184,16 @@ def test_too_many_links_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     edges = pa.table([[1, 2, 3], [2, 3, 1]], schema=graph.EDGE_SCHEMA)
     with pytest.raises(InputError, match="found 3 links between known URLs, expected at most 2"):
         Graph.of_tables(None, edges, level="page")
+
+
+@pytest.mark.parametrize("by", ["pagerank", "harmonic"])
+def test_quality_of_hosts_is_that_of_their_graph(by: str) -> None:
+    nodes = pa.table([[1, 2, 3, 4], [10, 20, 20, 30], [False] * 4, [True] * 4], schema=graph.NODE_SCHEMA)
+    edges = pa.table([[1, 2, 3, 2], [2, 3, 4, 4]], schema=graph.EDGE_SCHEMA)
+    web = nx.DiGraph([(10, 20), (20, 30)])
+    expected = nx.pagerank(web, tol=1e-14) if by == "pagerank" else nx.harmonic_centrality(web)
+    found = host_quality(nodes, edges, by=by).to_pydict()
+    assert found["host_id"] == [10, 20, 30]
+    values = [expected[host] if by == "pagerank" else expected[host] / 2 + 1 / 3 for host in (10, 20, 30)]
+    assert found["quality"] == pytest.approx(values, abs=1e-9)
+    assert host_quality(None, None, by=by).num_rows == 0
