@@ -1,0 +1,250 @@
+"""The rankers on labelled pages, and the time that the default one takes.
+
+As one of the benchmarks: scores by `focused`, the facts being there, against counting the words of the same pages'
+texts in a loop, on generated articles that link to each other.
+
+As a command it evaluates, which takes an hour or two on Wikispeedia:
+
+    python -m benchmarks.ranking --source DIR|URL --output DIR     # Wikispeedia, from where `semrank dataset` takes it
+    python -m benchmarks.ranking --quick --output DIR              # the product's own sample
+
+The topics of Wikispeedia are its leaf categories of 40 to 200 articles; in the order of their names every other one is
+for tuning, the rest is held out: constants were chosen with the first half alone. For each half all rankers are
+compared by `semrank evaluate` (DIR/tuning, DIR/held-out), and `focused` with itself without each of its parts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks.harness import Result, compare
+from benchmarks.keywords import articles
+from pipelines import evaluate
+from pipelines.cli import main as semrank
+from schemas.tables import CLICKS, LINKS, PAGES, conform
+from transforms.columnar.ids import text_ids
+from transforms.ranking import focused, registry
+from transforms.ranking.facts import Facts
+from transforms.ranking.web import Web
+
+LEAST_PAGES, MOST_PAGES = 40, 200
+"""Sizes of the topics: so many that half of the pages of a crawl can be relevant, so few that it has to choose."""
+
+ARTICLES = 600
+QUICK_ARTICLES = 60
+LINKS_PER_ARTICLE = 25
+ANCHOR_WORDS = 5
+HARVESTED = 100
+QUICK_HARVESTED = 10
+QUICK_TOPICS = 2
+REPEATS = 5
+AIM = 1.0
+"""A ranking should cost about what counting words costs."""
+
+
+# --- what a ranking costs --------------------------------------------------------------------------------------------
+
+
+def article_web(count: int) -> tuple[pa.Table, pa.Table]:
+    """Pages and links of generated articles; the anchors, the first words of where they lead, stand in the texts."""
+    texts = articles(count)
+    random = np.random.default_rng(5)
+    urls = [f"https://articles.example/{number:05d}" for number in range(count)]
+    rows, pages = [], []
+    for source, text in enumerate(texts):
+        targets = [target for target in random.choice(count, LINKS_PER_ARTICLE).tolist() if target != source]
+        anchors = [" ".join(texts[target].split()[:ANCHOR_WORDS]) for target in targets]
+        pieces = np.array_split(np.array(text.split()), len(targets) + 1)
+        told = [
+            word for piece, anchor in zip(pieces, ["", *anchors], strict=True) for word in (anchor, *piece.tolist())
+        ]
+        pages.append({"url": urls[source], "text": " ".join(told), "language": "en"})
+        rows += [
+            {"source_url": urls[source], "target_url": urls[target], "anchor_text": anchor}
+            for target, anchor in zip(targets, anchors, strict=True)
+        ]
+    return conform(pa.Table.from_pylist(pages), PAGES), conform(pa.Table.from_pylist(rows), LINKS)
+
+
+def count_words(texts: Sequence[str]) -> list[Counter[str]]:
+    """The words of each text with their counts, as one would write it first."""
+    return [Counter(text.lower().split()) for text in texts]
+
+
+def run(*, quick: bool = False) -> list[Result]:
+    """Compares the time that `focused` takes with that of counting words, for both modes."""
+    count, harvested = (QUICK_ARTICLES, QUICK_HARVESTED) if quick else (ARTICLES, HARVESTED)
+    pages, links = article_web(count)
+    ids = text_ids(pages["url"])
+    web = Web.of_tables(pages, links, CLICKS.empty())
+    texts = pages["text"].to_pylist()[harvested:]
+    results = []
+    for mode in (evaluate.FRONTIER, evaluate.CONTENT):
+        facts = web.facts(
+            seeds=ids[:4],
+            harvested=ids[:harvested],
+            current=ids[harvested:],
+            content_known=mode == evaluate.CONTENT,
+        )
+        ours, peer = [], []
+        for _ in range(REPEATS):
+            ours.append(_seconds(partial(focused.rank, facts)))
+            peer.append(_seconds(partial(count_words, texts)))
+        note = f"{mode} mode, {len(texts)} articles of 3,300 words to rank by {harvested} others; medians of {REPEATS}"
+        peer_name = "Counter over split texts"
+        results.append(compare("ranking", peer_name, statistics.median(ours), statistics.median(peer), AIM, note))
+    return results
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+# --- the evaluation --------------------------------------------------------------------------------------------------
+
+
+def topic_halves(topics: pa.Table) -> dict[str, pa.Table]:
+    """The topics for tuning and those held out: leaf categories of a fitting size, in turn by the order of names."""
+    counts = Counter(topics["topic"].to_pylist())
+    parents = {topic.rpartition(".")[0] for topic in counts}
+    leaves = sorted(topic for topic in counts if topic not in parents and LEAST_PAGES <= counts[topic] <= MOST_PAGES)
+    return {
+        "tuning": topics.filter(pc.is_in(topics["topic"], pa.array(leaves[0::2], pa.string()))),
+        "held-out": topics.filter(pc.is_in(topics["topic"], pa.array(leaves[1::2], pa.string()))),
+    }
+
+
+def variants() -> dict[str, registry.Rank]:
+    """`focused` as it is, and without each of its terms and steps."""
+    changes: dict[str, dict[str, Any]] = {
+        **{f"- {term}": {"WEIGHTS": _weights_without(term)} for term in focused.WEIGHTS},
+        "- both click terms": {"WEIGHTS": _weights_without("query", "clicked-near")},
+        "- both around terms": {"WEIGHTS": _weights_without("around", "around-topic")},
+        # The background is measured against a topic that feedback has made longer.
+        "- feedback": {"FEEDBACK": 0.0, "BACKGROUND": focused.BACKGROUND / (1 + focused.FEEDBACK)},
+        "- consensus of the seeds": {"CONSENSUS": 0.0},
+        "- first words": {"LEAD_WEIGHT": 0},
+        "- background": {"BACKGROUND": 0.0},
+        "- far pages": {"FAR": 0.0},
+        "- sharpening": {"SHARPNESS": 1.0},
+        "- contrast with candidates": {"CONTRAST_CURRENT": 0.0},
+        "- contrast with fetched": {"CONTRAST_HARVESTED": 0.0},
+    }
+    changed = {name: partial(rank_with, constants=constants) for name, constants in changes.items()}
+    return {"focused": focused.rank, **changed}
+
+
+def _weights_without(*terms: str) -> dict[str, float]:
+    return {term: 0.0 if term in terms else weight for term, weight in focused.WEIGHTS.items()}
+
+
+def rank_with(facts: Facts, *, constants: Mapping[str, Any]) -> pa.Table:
+    """What `focused` gives with some of its constants replaced."""
+    with patch.multiple(focused, **constants):
+        return focused.rank(facts)
+
+
+def ablation(snapshot: Path, topics: Path, config: evaluate.EvaluationConfig) -> pa.Table:
+    """The summary of the variants, differences being those to `focused` as it is (`evaluate.SUMMARY_SCHEMA`)."""
+    tables = [pq.read_table(snapshot / schema.name, schema=schema.schema) for schema in (PAGES, LINKS, CLICKS)]
+    ground = evaluate.Ground.of(*tables)
+    ranks = variants()
+    plan = evaluate.plan_topics(evaluate.read_topics(str(topics)), ground, config)
+    crawls = evaluate.replay_topics(ground, plan.topics, config, partial(evaluate.facts_makers, rankers=ranks))
+    return evaluate.Results.of(crawls, list(ranks), config).summary
+
+
+def ablation_lines(halves: Mapping[str, pa.Table]) -> Iterator[str]:
+    """The ablation as a table in Markdown: change of harvest and recall when a part is left out, by half.
+
+    A part that changes nothing in a mode has no row there.
+    """
+    yield "| mode | variant | " + " | ".join(f"{half}: harvest | recall" for half in halves) + " |"
+    yield "|---|---|" + "---|" * (2 * len(halves))
+    rows = {
+        (row["mode"], row["ranker"], row["measure"], half): row
+        for half, summary in halves.items()
+        for row in summary.to_pylist()
+    }
+    for mode, ranker in dict.fromkeys((mode, ranker) for mode, ranker, _, _ in sorted(rows, key=lambda key: key[0])):
+        found = [rows[mode, ranker, measure, half] for half in halves for measure in ("harvest", "recall")]
+        if any(row["difference"] is None or any(row[name] for name in _CHANGE) for row in found):
+            yield f"| {mode} | {ranker} | " + " | ".join(map(_change, found)) + " |"
+
+
+_CHANGE = ("difference", "difference_low", "difference_high")
+
+
+def _change(row: dict[str, float | None]) -> str:
+    if row["difference"] is None:
+        return f"{row['mean']:.3f}"
+    ends = "" if row["difference_low"] is None else f" [{row['difference_low']:+.3f}, {row['difference_high']:+.3f}]"
+    return f"{row['difference']:+.3f}{ends}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Evaluates all rankers; gives the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ranking", description=(__doc__ or "").split("\n")[0])
+    data = parser.add_mutually_exclusive_group(required=True)
+    data.add_argument("--source", metavar="DIR|URL", help="files of Wikispeedia")
+    data.add_argument("--quick", action="store_true", help="the sample instead, in small crawls")
+    parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="folder of snapshot and evaluations")
+    parser.add_argument("--rankers", default=",".join(registry.RANKERS), metavar="A,B", help="whom to compare")
+    parsed = parser.parse_args(arguments)
+    folder: Path = parsed.output
+    snapshot = folder / "snapshot"
+    if parsed.quick:
+        web = folder / "web"
+        _command("sample", "--output", str(web), "--overwrite")
+        inputs = ["--warc", f"{web}/warc/*", "--clicks", f"{web}/clicks/*"]
+        _command("ingest", *inputs, "--output", str(snapshot), "--overwrite")
+        topics = pq.read_table(web / "topics.parquet")
+        few = pc.unique(topics["topic"]).sort()[:QUICK_TOPICS]
+        halves = {"sample": topics.filter(pc.is_in(topics["topic"], few))}
+        config = evaluate.EvaluationConfig(("focused",), budget=20, batch=10, seed_sets=1)
+    else:
+        _command("dataset", "wikispeedia", "--source", parsed.source, "--output", str(snapshot), "--overwrite")
+        halves = topic_halves(pq.read_table(snapshot / "topics.parquet"))
+        config = evaluate.EvaluationConfig(("focused",))
+    summaries = {}
+    for half, topics in halves.items():
+        path = folder / f"{half}.parquet"
+        pq.write_table(topics, path)
+        print(f"\n{half} topics", flush=True)
+        options = ["--budget", str(config.budget), "--batch", str(config.batch), "--seed-sets", str(config.seed_sets)]
+        inputs = ["--snapshot", str(snapshot), "--topics", str(path), "--rankers", parsed.rankers]
+        _command("evaluate", *inputs, "--output", str(folder / half), "--overwrite", *options)
+        summaries[half] = ablation(snapshot, path, config)
+    print("\nwhat each term of `focused` is worth: the change when it is left out\n")
+    print(*ablation_lines(summaries), sep="\n")
+    return 0
+
+
+def _command(*words: str) -> None:
+    """Runs a command of the product.
+
+    Raises:
+        RuntimeError: it failed; it has said why.
+    """
+    if semrank(words):
+        raise RuntimeError(f"semrank {' '.join(words)} failed, expected it to succeed")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
