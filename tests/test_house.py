@@ -14,14 +14,13 @@ ROOMS = ("columnar", "sources", "weblog", "context", "lattice", "similarity", "r
 """The rooms of `transforms`, upstream first."""
 
 BEAM_MODULES = {"transforms/columnar/coder.py", "transforms/columnar/files.py"} | {
-    path.relative_to(ROOT).as_posix()
-    for room in ROOMS
-    for path in (ROOT / "transforms" / room).glob("*steps.py")
+    path.relative_to(ROOT).as_posix() for room in ROOMS for path in (ROOT / "transforms" / room).glob("*steps.py")
 }
 """Where Beam may be imported besides `pipelines`: the steps, the coder, and the file systems."""
 
 REACH_BEAM = {
     "transforms/columnar/parquet.py": "writes through Beam's file systems",
+    "transforms/ranking/ontology_files.py": "reads and writes wherever files lie, through Beam's file systems",
     "transforms/sources/formats.py": "opens inputs wherever they lie, through Beam's file systems",
 }
 """Modules that import Beam by way of another module, and why they do."""

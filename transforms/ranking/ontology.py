@@ -31,6 +31,7 @@ from transforms.columnar.arrays import Int64s, int64s
 from transforms.context.descriptions import Descriptions
 from transforms.context.words import DEFAULT_LANGUAGE
 from transforms.ranking.facts import Facts
+from transforms.ranking.ontology_formats import shipped_ontology
 from transforms.ranking.ontology_model import DISCOUNT, Ontology
 from transforms.ranking.reasons import Term, best_words, reason_lists
 from transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
@@ -318,8 +319,6 @@ def rank(facts: Facts, ontology: Ontology | None = None, settings: OntologySetti
         settings: how it is used.
     """
     if ontology is None:
-        from transforms.ranking.ontology_files import read_ontology
-
-        ontology = read_ontology("e-commerce")
+        ontology = shipped_ontology("e-commerce")
     lexicon, learned = learned_in_memory(facts, ontology, settings or OntologySettings())
     return scores(facts.descriptions, lexicon, learned)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from schemas.errors import InputError
@@ -60,9 +61,7 @@ def learn_from_database(url: str, topic: str | None = None) -> Ontology:
 
 
 def _exists(path: str) -> bool:
-    from transforms.columnar import files
-
-    return files.exists(path)
+    return Path(path).exists()
 
 
 def _reflected(inspector: Any, name: str) -> _Table:

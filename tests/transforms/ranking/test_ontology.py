@@ -25,7 +25,8 @@ from transforms.columnar.steps import WriteOne
 from transforms.ranking import ontology
 from transforms.ranking.ontology import OntologySettings, class_rows, rank, with_learned
 from transforms.ranking.ontology_database import learn_from_database
-from transforms.ranking.ontology_files import format_ontology, parse_ontology, read_ontology
+from transforms.ranking.ontology_files import read_ontology
+from transforms.ranking.ontology_formats import format_ontology, parse_ontology
 from transforms.ranking.ontology_model import Ontology, OntologyClass
 from transforms.ranking.ontology_steps import RankByOntology
 from transforms.ranking.scores import SCORED_SCHEMA

@@ -1,0 +1,187 @@
+"""Ontologies in OWL, RDFS and SKOS: read and written with rdflib (extra `ontology`).
+
+| in the file | here |
+|---|---|
+| owl:Class, rdfs:Class, skos:Concept | a class, named by the last part of its address |
+| rdfs:subClassOf, skos:broader | a kind of |
+| semrank:isPartOf, and semrank:hasPart the other way | a part of |
+| an owl:ObjectProperty with rdfs:domain and rdfs:range, skos:related | related |
+| rdfs:label, skos:prefLabel, skos:altLabel, skos:hiddenLabel | label and words |
+| semrank:topic | the class that is the topic; else the one that most relations lead to |
+| semrank:sigma | the learned factor of a class's weight |
+
+Nothing outside the file is read: documents that name external entities or types are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from importlib import resources
+from typing import Any
+
+from schemas.errors import InputError
+from transforms.ranking.ontology_model import Ontology, OntologyClass
+
+NAMESPACE = "urn:semrank:ontology#"
+SHIPPED = {"e-commerce": "e_commerce.ttl"}
+"""Ontologies of our own, by name."""
+
+FORMATS = {
+    ".ttl": "turtle",
+    ".n3": "n3",
+    ".nt": "nt",
+    ".owl": "xml",
+    ".rdf": "xml",
+    ".xml": "xml",
+    ".jsonld": "json-ld",
+}
+
+
+def shipped_ontology(name: str, topic: str | None = None) -> Ontology:
+    """One of `SHIPPED`."""
+    content = resources.files("transforms.ranking").joinpath("data", SHIPPED[name]).read_bytes()
+    return parse_ontology(content, "turtle", name, topic)
+
+
+def _rdflib() -> Any:
+    try:
+        import rdflib
+    except ImportError as cause:
+        raise InputError(
+            "--ontology: rdflib is not installed, expected the extra: pip install semrank[ontology]"
+        ) from cause
+    return rdflib
+
+
+def parse_ontology(content: bytes, kind: str, source: str, topic: str | None = None) -> Ontology:
+    """An ontology from a file's content.
+
+    Args:
+        content: the file.
+        kind: its format, as rdflib calls it.
+        source: name for messages.
+        topic: name of the topic's class, or None for what the file says.
+    """
+    rdflib = _rdflib()
+    # XML entities could read files and fetch addresses, or grow without end; ontologies need none but the namespaces'
+    # abbreviations of some tools, which are declared inside and are short.
+    if kind == "xml" and re.search(rb"<!ENTITY\s+(%|\S+\s+(SYSTEM|PUBLIC))|<!DOCTYPE[^\[>]*(SYSTEM|PUBLIC)", content):
+        raise InputError(f"--ontology {source}: declares external entities, expected none")
+    if kind == "xml" and len(re.findall(rb"<!ENTITY", content)) and re.search(rb"<!ENTITY[^>]*&", content):
+        raise InputError(f"--ontology {source}: declares entities made of entities, expected none")
+    if kind == "json-ld" and re.search(rb'"@context"\s*:\s*"|"@import"', content):
+        raise InputError(f"--ontology {source}: takes its context from elsewhere, expected one inside the file")
+    graph = rdflib.Graph()
+    try:
+        graph.parse(data=content, format=kind)
+    except Exception as cause:  # rdflib's parsers raise whatever their libraries do
+        reason = " ".join(str(cause).split())[:160]
+        raise InputError(f"--ontology {source}: is no {kind}: {type(cause).__name__}: {reason}") from cause
+    return _ontology_of(graph, rdflib, source, topic)
+
+
+def _ontology_of(graph: Any, rdflib: Any, source: str, topic: str | None) -> Ontology:
+    owl, rdf, rdfs, skos = rdflib.OWL, rdflib.RDF, rdflib.RDFS, rdflib.SKOS
+    own = rdflib.Namespace(NAMESPACE)
+    nodes = {node for kind in (owl.Class, rdfs.Class, skos.Concept) for node in graph.subjects(rdf.type, kind)}
+    nodes = {node for node in nodes if isinstance(node, rdflib.URIRef) and node not in (owl.Thing, owl.Nothing)}
+    names = {node: _name(str(node)) for node in nodes}
+    twice = [name for name, count in Counter(names.values()).items() if count > 1]
+    if twice:
+        raise InputError(
+            f"--ontology {source}: found several classes named '{sorted(twice)[0]}', expected different names"
+        )
+    links: dict[str, dict[Any, set[str]]] = {kind: defaultdict(set) for kind in ("parents", "wholes", "related")}
+
+    def link(kind: str, subject: Any, value: Any) -> None:
+        if subject in names and value in names and subject != value:
+            links[kind][subject].add(names[value])
+
+    for kind, predicate in (
+        ("parents", rdfs.subClassOf),
+        ("parents", skos.broader),
+        ("wholes", own.isPartOf),
+        ("related", skos.related),
+    ):
+        for subject, value in graph.subject_objects(predicate):
+            link(kind, subject, value)
+    for whole, part in graph.subject_objects(own.hasPart):
+        link("wholes", part, whole)
+    for relation in graph.subjects(rdf.type, owl.ObjectProperty):
+        for domain in graph.objects(relation, rdfs.domain):
+            for target in graph.objects(relation, rdfs.range):
+                link("related", domain, target)
+    classes = {}
+    for node, name in names.items():
+        labels = [str(value) for predicate in (skos.prefLabel, rdfs.label) for value in graph.objects(node, predicate)]
+        words = {
+            str(value) for predicate in (skos.altLabel, skos.hiddenLabel) for value in graph.objects(node, predicate)
+        }
+        sigma = graph.value(node, own.sigma)
+        classes[name] = OntologyClass(
+            name,
+            min(labels, default=_spaced(name)),
+            frozenset(words | set(labels)),
+            parents=frozenset(links["parents"][node]),
+            wholes=frozenset(links["wholes"][node]),
+            related=frozenset(links["related"][node]),
+            sigma=1.0 if sigma is None else _sigma(sigma, name, source),
+        )
+    if topic is None:
+        said = sorted(names[node] for node in graph.subjects(own.topic, rdflib.Literal(True)) if node in names)
+        topic = said[0] if said else _centre(classes)
+    return Ontology(classes, topic, source=f"--ontology {source}")
+
+
+def _sigma(value: Any, name: str, source: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise InputError(f"--ontology {source}: '{name}' has sigma '{value}', expected a number of at least 0")
+    return number
+
+
+def _centre(classes: dict[str, OntologyClass]) -> str:
+    """The class that most relations lead to, the first by name of several."""
+    count = Counter(other for known in classes.values() for other in known.parents | known.wholes | known.related)
+    return min(classes, key=lambda name: (-count[name], name), default="")
+
+
+def _name(address: str) -> str:
+    return re.split(r"[#/:]", address.rstrip("#/"))[-1]
+
+
+def _spaced(name: str) -> str:
+    """A name in words: `PaymentMethod`, `payment_method` -> `payment method`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_-]+", " ", name).lower()
+
+
+def format_ontology(ontology: Ontology) -> bytes:
+    """An ontology as Turtle, always in the same order."""
+    rdflib = _rdflib()
+    own = rdflib.Namespace(NAMESPACE)
+    graph = rdflib.Graph()
+    for prefix, space in (("semrank", own), ("owl", rdflib.OWL), ("skos", rdflib.SKOS)):
+        graph.bind(prefix, space)
+    for name in ontology.names:
+        known = ontology.classes[name]
+        node = own[name]
+        graph.add((node, rdflib.RDF.type, rdflib.OWL.Class))
+        graph.add((node, rdflib.RDFS.label, rdflib.Literal(known.label)))
+        for word in known.words - {known.label}:
+            graph.add((node, rdflib.SKOS.altLabel, rdflib.Literal(word)))
+        for predicate, others in (
+            (rdflib.RDFS.subClassOf, known.parents),
+            (own.isPartOf, known.wholes),
+            (rdflib.SKOS.related, known.related),
+        ):
+            for other in others:
+                graph.add((node, predicate, own[other]))
+        if known.sigma != 1.0:
+            graph.add((node, own.sigma, rdflib.Literal(known.sigma)))
+        if name == ontology.topic:
+            graph.add((node, own.topic, rdflib.Literal(True)))
+    return bytes(graph.serialize(format="turtle", encoding="utf-8"))
