@@ -40,7 +40,6 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 from scipy.special import expit
-from scipy.stats import rankdata
 
 from transforms.columnar.arrays import Int64s, list_column, list_parts, pointers
 from transforms.context.descriptions import Bools, Descriptions
@@ -266,6 +265,12 @@ def _sum_rows_of_length_one(matrix: sparse.csr_array, data: Float64s) -> sparse.
     return _divided(matrix, data, squares + LINKER_COSINE * (sums * sums - squares))
 
 
+def _average_ranks(values: Int64s) -> Float64s:
+    """Rank of each value from 1, equal ones the mean of theirs, float64[n]."""
+    _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2.0)[number], dtype=np.float64)
+
+
 def _unit(vector: npt.NDArray[np.floating]) -> Float64s:
     # NumPy adds by halves, whatever the number of threads.
     length = float(np.sqrt((vector * vector).sum()))
@@ -389,7 +394,7 @@ def _after_relevance(model: Model, sums: Sums) -> Model:
     trained = np.flatnonzero(model["trained"])
     grade = np.zeros(len(model["trained"]))
     # A page alone is as relevant as any.
-    ranks = rankdata(sums["relevance"][trained]) - 1 if len(trained) > 1 else np.ones(len(trained))
+    ranks = _average_ranks(sums["relevance"][trained]) - 1 if len(trained) > 1 else np.ones(len(trained))
     grade[trained] = (ranks / max(len(trained) - 1, 1)) ** SHARPNESS
     return model.having({"grade": grade})
 
