@@ -18,6 +18,7 @@ TEST = [
 LINT = [
     "mypy>=1.15",
     "ruff>=0.11",
+    "scrapy>=2.14",
     "scipy-stubs>=1.15",
     "types-PyYAML>=6",
     "types-requests>=2.31",
@@ -45,6 +46,7 @@ setup(
     install_requires=[
         "apache-beam>=2.77,<2.78",
         "can-ada>=3,<4",
+        "cryptography>=42",
         "crawler-user-agents>=1.67",
         "fastwarc>=2.0,<3",
         "icu4py>=1.2,<2",
@@ -65,6 +67,7 @@ setup(
     ],
     extras_require={
         "ontology": ["rdflib>=7", "SQLAlchemy>=2"],
+        "crawlers": ["scrapy>=2.14", "scrapy-redis>=0.9", "warcio>=1.7.4"],
         "report": ["matplotlib>=3.8"],
         "cloud-test": ["gcp-storage-emulator>=2024.8"],
         "gcp": ["apache-beam[gcp]>=2.77,<2.78", "google-cloud-storage>=2.18"],

@@ -11,17 +11,16 @@ import pytest
 
 from pipelines.cli import main
 from pipelines.sample_server import SampleServer
+from tests.crawlers.scrapy_crawl import crawl
 from tests.snapshots import read_rows
 from transforms.sources.sample_web import SEED_TOPIC
 
 pytest.importorskip("scrapy")
 pytest.importorskip("warcio")
 
-from tests.crawlers.scrapy_crawl import crawl
-
 ROUNDS = 4
 BUDGET = 12
-"""URLs a round: a seventh of the topic's pages, so that four rounds can't have them all."""
+"""URLs a round; four rounds can't have all of the topic's 56 pages."""
 
 
 @pytest.fixture(scope="module")

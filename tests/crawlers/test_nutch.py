@@ -93,8 +93,8 @@ def test_injector_reads_every_field(nutch: Nutch, tmp_path: Path) -> None:
         assert record["statusName"] == "db_unfetched"
         assert record["retryIntervalSeconds"] == 86_400
         metadata = record["metadata"]
-        assert sorted(metadata) == ["semrank.rank", "semrank.score"]
-        assert (metadata["semrank.rank"], float(metadata["semrank.score"])) == (str(place + 1), score)
+        assert sorted(metadata) == ["semrank_rank", "semrank_score"]
+        assert (metadata["semrank_rank"], float(metadata["semrank_score"])) == (str(place + 1), score)
         assert record["score"] == pytest.approx(score, abs=1e-5)
     found = [np.float32(records[url]["score"]) for url in URLS]
     assert sorted(set(found), reverse=True) == found, "a score of its own for each, in the order of rank"
@@ -111,7 +111,7 @@ def test_update_and_overwrite(nutch: Nutch, tmp_path: Path) -> None:
     nutch.inject("second", "-update")
     updated = nutch.records()
     assert [np.float32(updated[url]["score"]) for url in URLS[:2]] == [np.nextafter(np.float32(1), 0), 0.5]
-    assert [updated[url]["metadata"]["semrank.score"] for url in URLS[:2]] == ["1", "0.5"]
+    assert [updated[url]["metadata"]["semrank_score"] for url in URLS[:2]] == ["1", "0.5"]
     assert [updated[url]["retryIntervalSeconds"] for url in URLS[:2]] == [60, 60], "the default interval changes none"
     assert [updated[url]["fetchTime"] for url in URLS[:2]] == [before[url]["fetchTime"] for url in URLS[:2]]
     nutch.inject("second", "-overwrite")

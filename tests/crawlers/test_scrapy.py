@@ -11,14 +11,13 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 
 from pipelines.cli import main
 from pipelines.sample_server import SampleServer
+from tests.crawlers.scrapy_crawl import crawl
 from tests.pipelines.test_export import write_round
 from tests.transforms.frontier.exports.frontiers import frontier
 from transforms.sources.sample_web import sample_pages
 
 pytest.importorskip("scrapy")
 pytest.importorskip("warcio")
-
-from tests.crawlers.scrapy_crawl import crawl
 
 URLS = [page.url for page in sample_pages() if page.url.endswith(".html") and page.status == 200][:40:2]
 

@@ -104,7 +104,7 @@ def test_the_same_bytes_again_and_whatever_the_files(form: str, ending: str, tab
 
 def test_what_would_be_misread_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     urls = [
-        "https://a.example/ b",
+        "https://a.example/\t b\x00",
         "https://a.example/1",
         'ftp://a.example/"',
         "https://a.example/2",

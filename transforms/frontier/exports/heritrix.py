@@ -1,8 +1,10 @@
 """Files of Heritrix 3: what its action directory takes, and precedences.
 
 - `.seeds`: a URL a line; becomes part of the scope.
-- `.schedule` and `.force`: lines of a recovery log, `F+ URL hops via context`, of which all but the URL is optional.
-  The hops are `L`, one link, since no seed is meant. `.force` fetches again what the crawl has fetched already.
+- `.schedule` and `.force`: lines of a recovery log, `F+ URL hops via context`; `.force` fetches again what the crawl
+  has fetched already. The hops are `L`, one link, since no seed is meant. Such a URL needs a via: without one, Heritrix
+  3.13 fails to write its WARC records. A frontier does not know which page linked to a URL, so its via is the URL
+  itself, and it has no context.
 - `.precedence`: `URL precedence`, for `PrecedenceLoader`; 1 is first, and 127 the last one that a queue tells apart.
 """
 
@@ -42,7 +44,7 @@ def schedule(tables: Iterator[pa.Table]) -> Iterator[pa.Array]:
         tables: rows of `EXPORTED` without faults, in the order of rank.
     """
     for rows in tables:
-        yield joined("F+ ", rows["url"], " L")
+        yield joined("F+ ", rows["url"], " L ", rows["url"])
 
 
 def precedence(tables: Iterator[pa.Table], *, total: int) -> Iterator[pa.Array]:

@@ -22,7 +22,7 @@ FETCH_INTERVAL = 2_592_000
 MOST_INTERVAL = 2**31 - 1
 """The longest interval in seconds that Nutch can hold (a Java `int`)."""
 
-_FIELDS = ("nutch.score", "nutch.fetchInterval", "semrank.rank", "semrank.score")
+_FIELDS = ("nutch.score", "nutch.fetchInterval", "semrank_rank", "semrank_score")
 _INJECTED = int(np.float32(1.0).view(np.int32))
 """Bits of the score that Nutch takes for none."""
 

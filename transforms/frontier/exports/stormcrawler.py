@@ -24,4 +24,4 @@ def lines(tables: Iterator[pa.Table]) -> Iterator[pa.Array]:
     """
     for rows in tables:
         rank = pc.utf8_lpad(text(rows["rank"]), width=RANK_DIGITS, padding="0")
-        yield joined(rows["url"], "\tsemrank.rank=", rank, "\tsemrank.score=", text(rows["score"]))
+        yield joined(rows["url"], "\tsemrank_rank=", rank, "\tsemrank_score=", text(rows["score"]))

@@ -24,7 +24,7 @@ def lines(tables: Iterator[pa.Table]) -> Iterator[pa.Array]:
         rank = text(rows["rank"])
         yield joined(
             *('{"known":{"info":{"url":', json_text(rows["url"]), ',"key":', json_text(rows["host"])),
-            *(',"metadata":{"semrank.rank":{"values":["', rank, '"]}'),
-            *(',"semrank.score":{"values":["', text(rows["score"]), '"]}}}'),
+            *(',"metadata":{"semrank_rank":{"values":["', rank, '"]}'),
+            *(',"semrank_score":{"values":["', text(rows["score"]), '"]}}}'),
             *(',"refetchable_from_date":', rank, "}}"),
         )

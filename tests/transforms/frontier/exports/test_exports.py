@@ -67,8 +67,8 @@ def test_nutch(values: list[tuple[str, float, bool]], at: list[int]) -> None:
     content, rejected, _ = export("nutch", pieces(made(values), at), interval=86_400)
     expected = kept(values, rejected)
     found = readers.nutch(content)
-    assert [(int(row.metadata["semrank.rank"]), row.url) for row in found] == [row[:2] for row in expected]
-    assert [float(row.metadata["semrank.score"]) for row in found] == [row[2] for row in expected]
+    assert [(int(row.metadata["semrank_rank"]), row.url) for row in found] == [row[:2] for row in expected]
+    assert [float(row.metadata["semrank_score"]) for row in found] == [row[2] for row in expected]
     assert all(row.interval == 86_400 for row in found)
     assert all(row.score is not None and np.isfinite(row.score) and row.score >= 0 and row.score != 1 for row in found)
 
@@ -79,11 +79,11 @@ def test_stormcrawler(values: list[tuple[str, float, bool]], at: list[int]) -> N
     found = readers.stormcrawler(content)
     expected = kept(values, rejected)
     assert found == [
-        (url, {"semrank.rank": f"{rank:012d}", "semrank.score": found[place][1]["semrank.score"]})
+        (url, {"semrank_rank": f"{rank:012d}", "semrank_score": found[place][1]["semrank_score"]})
         for place, (rank, url, _) in enumerate(expected)
     ]
-    assert [float(metadata["semrank.score"]) for _, metadata in found] == [score for _, _, score in expected]
-    ranks = [metadata["semrank.rank"] for _, metadata in found]
+    assert [float(metadata["semrank_score"]) for _, metadata in found] == [score for _, _, score in expected]
+    ranks = [metadata["semrank_rank"] for _, metadata in found]
     assert sorted(ranks) == ranks
 
 
@@ -96,8 +96,8 @@ def test_urlfrontier(values: list[tuple[str, float, bool]], at: list[int]) -> No
     assert all(item.known.refetchable_from_date > 0 for item in found)
     assert [item.known.info.key for item in found] == [host(url) for _, url, _ in expected]
     metadata = [{name: list(value.values) for name, value in item.known.info.metadata.items()} for item in found]
-    assert [item["semrank.rank"] for item in metadata] == [[str(rank)] for rank, _, _ in expected]
-    assert [float(item["semrank.score"][0]) for item in metadata] == [score for _, _, score in expected]
+    assert [item["semrank_rank"] for item in metadata] == [[str(rank)] for rank, _, _ in expected]
+    assert [float(item["semrank_score"][0]) for item in metadata] == [score for _, _, score in expected]
 
 
 @given(rows, cuts)
@@ -225,7 +225,7 @@ def test_nutch_follows_what_the_frontier_is_ordered_by() -> None:
     table = frontier(["https://a.example/1", "https://a.example/2"], [0.5, 0.9], chance=[None, 0.25])
     found = readers.nutch(export("nutch", [table])[0])
     assert [row.score for row in found] == [np.float32(0.5), np.float32(0.225)]
-    assert [row.metadata["semrank.score"] for row in found] == ["0.5", "0.9"]
+    assert [row.metadata["semrank_score"] for row in found] == ["0.5", "0.9"]
 
 
 @pytest.mark.parametrize("count", [1, 5, 127, 128, 1000])

@@ -1,0 +1,1 @@
+"""A Scrapy project that fetches an exported frontier and writes WARC."""

@@ -1,0 +1,1 @@
+"""The project's package: settings, the spider, and a middleware that writes WARC."""

@@ -1,0 +1,204 @@
+"""Writes the selected URLs of a finished round as a file that a crawler takes, best first.
+
+What the crawler would misread is left out, counted, and written beside the file as FILE.rejects.jsonl. A name that
+ends in .gz makes a compressed file. The same round gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from pipelines.folders import table_files
+from schemas.errors import InputError
+from schemas.tables import TableSchema, conform
+from transforms.columnar import files
+from transforms.frontier.exports.nutch import FETCH_INTERVAL, MOST_INTERVAL
+from transforms.frontier.exports.rows import EXPORTED, Selection, joined, json_text
+from transforms.frontier.exports.targets import FORMATS, HERITRIX_ENDINGS, target
+
+EXAMPLES = """\
+examples:
+  semrank export --round round-0000 --format scrapy --output frontier.jsonl
+  semrank export --round round-0000 --format nutch --output urls/frontier.tsv.gz --max-urls 100000
+  semrank export --round round-0000 --format heritrix --output frontier.schedule
+"""
+
+REJECTS_ENDING = ".rejects.jsonl"
+"""What the name of the file of rejects ends in."""
+
+COMPRESSION_LEVEL = 6
+"""zlib's own default: beyond it, lists of URLs shrink by a few percent in several times the time."""
+
+_COPY_BYTES = 1 << 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's options."""
+    parser.add_argument("--round", required=True, metavar="ROUND", help="a finished round")
+    parser.add_argument("--format", required=True, choices=FORMATS, help="the crawler that the file is for")
+    parser.add_argument(
+        "--output",
+        required=True,
+        metavar="FILE",
+        help=f"the file to write, compressed if it ends in .gz; for heritrix one of {', '.join(HERITRIX_ENDINGS)}",
+    )
+    parser.add_argument("--max-urls", type=int, metavar="N", help="write at most the N best URLs")
+    parser.add_argument(
+        "--fetch-interval",
+        type=int,
+        metavar="SECONDS",
+        help=f"for nutch: time until a page is fetched again (default {FETCH_INTERVAL}, 30 days)",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the file if it is there")
+
+
+def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
+    """Runs the command; gives the exit status."""
+    if beam_arguments:
+        raise InputError(f"{beam_arguments[0]}: unknown option")
+    _check(arguments)
+    files.read_manifest(arguments.round, "round")
+    most = arguments.max_urls
+    total = _selected_count(arguments.round)
+    form = target(
+        arguments.format,
+        PurePosixPath(arguments.output).name,
+        total=total if most is None else min(total, most),
+        fetch_interval=FETCH_INTERVAL if arguments.fetch_interval is None else arguments.fetch_interval,
+    )
+    selection = Selection(form.faults, most)
+    rejects_path = arguments.output + REJECTS_ENDING
+    with _draft(arguments.output) as output, _draft(rejects_path) as rejects:
+        with _compressed(output, arguments.output) as stream:
+            for lines in form.lines(_taken(arguments.round, selection, rejects)):
+                _write_lines(stream, lines)
+        # The rejects first: where the file is, its rejects are too.
+        files.delete(rejects_path)
+        if selection.rejected:
+            _publish(rejects, rejects_path)
+        _publish(output, arguments.output)
+    print(_summary(arguments.output, arguments.format, selection, total))
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if arguments.max_urls is not None and arguments.max_urls < 1:
+        raise InputError(f"--max-urls: found {arguments.max_urls}, expected at least 1")
+    interval = arguments.fetch_interval
+    if interval is not None and arguments.format != "nutch":
+        raise InputError(f"--fetch-interval: found --format {arguments.format}, expected nutch")
+    if interval is not None and not 1 <= interval <= MOST_INTERVAL:
+        raise InputError(f"--fetch-interval: found {interval}, expected 1 to {MOST_INTERVAL} seconds")
+    path = arguments.output
+    if files.is_local(path) and Path(path).is_dir():
+        raise InputError(f"--output {path}: is a folder, expected a file")
+    for found in (path, path + REJECTS_ENDING):
+        if files.exists(found) and not arguments.overwrite:
+            raise InputError(f"--output {found}: is there already, expected a new file or --overwrite")
+
+
+def _tables(folder: str, schema: pa.Schema) -> Iterator[pa.Table]:
+    for path in table_files(folder, "frontier"):
+        with files.open_binary(path) as stream:
+            file = pq.ParquetFile(stream)
+            # Rounds of earlier versions have fewer columns.
+            present = [name for name in schema.names if name in file.schema_arrow.names]
+            yield conform(file.read(columns=present), TableSchema("frontier", schema))
+
+
+def _selected_count(folder: str) -> int:
+    schema = pa.schema([EXPORTED.schema.field("selected")])
+    return sum(int(pc.sum(table["selected"]).as_py() or 0) for table in _tables(folder, schema))
+
+
+def _taken(folder: str, selection: Selection, rejects: IO[bytes]) -> Iterator[pa.Table]:
+    """The rows to write, table by table; rejects are written on the way."""
+    for table in _tables(folder, EXPORTED.schema):
+        if selection.full:
+            return
+        taken, rejected = selection.take(table)
+        if rejected.num_rows:
+            stage, reason, record = (json_text(rejected[name]) for name in ("stage", "reason", "record"))
+            _write_lines(rejects, joined('{"stage":', stage, ',"reason":', reason, ',"record":', record, "}"))
+        yield taken
+
+
+def _write_lines(stream: IO[bytes], lines: pa.Array) -> None:
+    if len(lines):
+        # A string array holds its values one after the other, so with line ends they are the file's bytes.
+        ended = joined(lines, "\n")
+        _, offsets, values = ended.buffers()
+        ends = np.frombuffer(offsets, dtype=np.int32)
+        stream.write(memoryview(values)[ends[ended.offset] : ends[ended.offset + len(ended)]])
+
+
+@contextmanager
+def _compressed(stream: IO[bytes], path: str) -> Iterator[IO[bytes]]:
+    if not path.endswith(".gz"):
+        yield stream
+        return
+    # Neither a time nor a name stands in the file, so that the same lines are the same bytes.
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=COMPRESSION_LEVEL, fileobj=stream, mtime=0) as packed:
+        yield packed  # type: ignore[misc]
+
+
+@contextmanager
+def _draft(path: str) -> Iterator[BinaryIO]:
+    """A file to write on: beside a local target, among the system's temporary files for a remote one."""
+    try:
+        if files.is_local(path):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            name = Path(path).with_name(f".{Path(path).name}.{uuid.uuid4().hex}")
+        else:
+            name = Path(tempfile.gettempdir()) / f"semrank-export-{uuid.uuid4().hex}"
+        stream = name.open("xb")
+    except OSError as cause:
+        raise InputError(f"--output {path}: can't be written: {cause.strerror}") from cause
+    try:
+        with stream:
+            yield stream
+    finally:
+        name.unlink(missing_ok=True)
+
+
+def _publish(draft: BinaryIO, path: str) -> None:
+    """Gives a draft the name of its target, so that no reader ever sees a part of it."""
+    draft.flush()
+    if files.is_local(path):
+        Path(draft.name).replace(path)
+        return
+    # Object stores show an object only when its upload is complete.
+    with (
+        Path(draft.name).open("rb") as source,
+        FileSystems.create(path, "application/octet-stream", compression_type=CompressionTypes.UNCOMPRESSED) as stream,
+    ):
+        shutil.copyfileobj(source, stream, _COPY_BYTES)
+
+
+def _summary(path: str, name: str, selection: Selection, selected: int) -> str:
+    parts = [f"{selection.taken:,} of {selected:,} selected URLs for {name}"]
+    if selection.rejected:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(selection.rejected.items()))
+        parts.append(f"rejected {sum(selection.rejected.values()):,} ({reasons}), see {path}{REJECTS_ENDING}")
+    return f"{path}: " + "; ".join(parts)
+
+
+if __name__ == "__main__":
+    from pipelines.cli import command_main, leave
+
+    leave(command_main("export"))
