@@ -42,7 +42,11 @@ setup(
     packages=find_namespace_packages(
         include=["schemas", "schemas.*", "transforms", "transforms.*", "pipelines", "pipelines.*"]
     ),
-    package_data={"schemas": ["py.typed"], "transforms": ["py.typed", "ranking/data/*.ttl"], "pipelines": ["py.typed", "pages/*"]},
+    package_data={
+        "schemas": ["py.typed"],
+        "transforms": ["py.typed", "ranking/data/*.ttl"],
+        "pipelines": ["py.typed", "pages/*"],
+    },
     install_requires=[
         "apache-beam>=2.77,<2.78",
         "can-ada>=3,<4",
