@@ -1,8 +1,9 @@
-"""Counting a click log: f(n), clicks by (URL, word), and c-edges, against DuckDB and against Beam row by row.
+"""Counting a click log: f(n), clicks by (URL, word), and c-edges, against DuckDB, Spark, and Beam row by row.
 
 All begin with Parquet files of the clicks table and end with merged counts. Ours runs as the pipelines run it and
 writes Parquet, in ids; DuckDB keeps its results in memory, in strings; both have to be equal. DuckDB gets one thread,
-as a worker does. Beam row by row counts a smaller log, and its time for the whole is extrapolated.
+as a worker does. Spark, with two threads, starts outside the clock and counts its results' rows, which have to be as
+many. Beam row by row counts a smaller log, and its time for the whole is extrapolated.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import datetime
 import importlib
 import importlib.util
 import itertools
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -26,7 +28,7 @@ import pyarrow.parquet as pq
 from apache_beam.pvalue import PCollection
 
 from benchmarks.generate import ClickLog, write_clicks
-from benchmarks.harness import Result, compare, interleaved, without_peer
+from benchmarks.harness import Prepared, Result, Side, compare, interleaved, without_peer
 from pipelines.folders import table_bytes, table_files
 from pipelines.runtime import beam_options, run_pipeline
 from schemas.tables import CLICKS
@@ -46,7 +48,8 @@ QUICK_PER_ROW_ROWS = 20_000
 REPEATS = 3
 
 DUCKDB_AIM = 2.5
-PER_ROW_AIM = 0.1
+SPARK_AIM = 1 / 5
+PER_ROW_AIM = 1 / 12
 
 COMPRESSION = 4
 """Bytes in memory of a byte in a compressed Parquet file, as `rank` reckons."""
@@ -67,10 +70,10 @@ QUERIES = {
 """What DuckDB is asked, in this order."""
 
 
-def write_log(folder: Path, rows: int) -> None:
+def write_log(folder: Path, log: ClickLog) -> None:
     """Writes folder/clicks, a generated click log whose queries are given as keywords, too."""
     written = folder / "generated"
-    write_clicks(written, ClickLog(clicks=rows))
+    write_clicks(written, log)
     place = CLICKS.schema.get_field_index("keywords")
     (folder / CLICKS.name).mkdir()
     for path in table_files(str(written), CLICKS.name):
@@ -120,6 +123,42 @@ def count_with_duckdb(log: Path, output: Path) -> Callable[[], None]:
             connection.execute(f"COPY {name} TO '{output / name}.parquet' (FORMAT parquet)")
 
     return keep
+
+
+def start_spark(log: Path) -> Callable[[], dict[str, int]]:
+    """Starts Spark with two threads; gives a function that makes its results and counts their rows."""
+    functions: Any = importlib.import_module("pyspark.sql.functions")
+    builder: Any = importlib.import_module("pyspark.sql").SparkSession.builder
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "4g",
+        "spark.sql.shuffle.partitions": "16",
+        "spark.log.level": "ERROR",
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.master("local[2]").getOrCreate()
+
+    def count() -> dict[str, int]:
+        rows = session.read.parquet(f"{log / CLICKS.name}")
+        words = rows.select("url", functions.explode(functions.array_distinct("keywords")).alias("word"))
+        url_words = words.groupBy("url", "word").agg(functions.count("*").alias("clicks")).cache()
+        window = importlib.import_module("pyspark.sql.window").Window
+        sequence = window.partitionBy("user_id", "session_id", "query").orderBy("clicked_at", "position", "url")
+        before, time = (functions.lag(name).over(sequence) for name in ("url", "clicked_at"))
+        pause = functions.unix_micros("clicked_at") - functions.unix_micros(time)
+        steps = rows.select(before.alias("source"), functions.col("url").alias("target"), pause.alias("pause"))
+        walked = steps.where(f"source <> target AND pause <= {SEQUENCE_GAP_SECONDS * 1_000_000}")
+        results = {
+            URL_WORDS: url_words,
+            WORDS: url_words.groupBy("word").agg(functions.sum("clicks").alias("clicks")),
+            EDGES: walked.groupBy("source", "target").agg(functions.count("*").alias("clicks")),
+        }
+        # A count alone would leave columns out; the sum of the clicks needs every group.
+        counted = {name: table.agg({"clicks": "sum", "*": "count"}).collect()[0] for name, table in results.items()}
+        return {name: int(row["count(1)"]) for name, row in counted.items()}
+
+    return count
 
 
 def count_by_row(log: Path) -> None:
@@ -198,34 +237,68 @@ def run(*, quick: bool = False) -> list[Result]:
     """Results of the benchmark: one for each peer.
 
     Raises:
-        RuntimeError: ours and DuckDB differ.
+        RuntimeError: ours and a peer differ.
     """
     rows, few = (QUICK_ROWS, QUICK_PER_ROW_ROWS) if quick else (ROWS, PER_ROW_ROWS)
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
         for name, count in (("log", rows), ("small", few)):
             (base / name).mkdir()
-            write_log(base / name, count)
+            write_log(base / name, ClickLog(clicks=count))
         found, other = base / "found", base / "other"
-        sides: list[Callable[[], object]] = [
-            partial(count_clicks, base / "log", found),
-            partial(count_by_row, base / "small"),
-        ]
-        has_duckdb = importlib.util.find_spec("duckdb") is not None
-        if has_duckdb:
-            sides.append(partial(count_with_duckdb, base / "log", other))
-        ours, by_row, *duckdb = interleaved(sides, 1 if quick else REPEATS)
-        label = f"{rows:,} clicks; ours {ours}"
-        if has_duckdb:
-            counted = check_equal(found, other)
-            sizes = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counted.items())
-            note = f"{label}; DuckDB {duckdb[0]}, one thread; equal: {sizes}"
-            results = [compare("click_counts", "DuckDB", ours.wall_s, duckdb[0].wall_s, DUCKDB_AIM, note)]
-        else:
-            note = f"{label}; duckdb is not installed"
-            results = [without_peer("click_counts", "DuckDB", DUCKDB_AIM, note, ours.wall_s)]
-    note = f"{label}; the peer took {by_row} for {few:,} clicks, extrapolated linearly"
+        sides: dict[str, Side] = {
+            "ours": partial(count_clicks, base / "log", found),
+            "by row": partial(count_by_row, base / "small"),
+        }
+        if importlib.util.find_spec("duckdb") is not None:
+            sides["duckdb"] = partial(count_with_duckdb, base / "log", other)
+        lacking = "left out: it takes longer to start than all else" if quick else _spark_lacks()
+        if lacking is None:
+            sides["spark"] = Prepared(partial(start_spark, base / "log"), warm=False)
+        runs = interleaved(list(sides.values()), 1 if quick else REPEATS)
+        measured = dict(zip(sides, runs, strict=True))
+        counts = {name: sum(map(_rows, table_files(str(found), name))) for name in KEYS}
+        if "duckdb" in measured:
+            check_equal(found, other)
+    ours, by_row = measured["ours"], measured["by row"]
+    sizes = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items())
+    label = f"{rows:,} clicks; {sizes}"
+    results = []
+    if "duckdb" in measured:
+        note = f"{label}; equal to DuckDB's"
+        results.append(ours.against(measured["duckdb"], "click_counts", "DuckDB, one thread", DUCKDB_AIM, note, counts))
+    else:
+        note = f"{label}; ours {ours}; duckdb is not installed"
+        results.append(without_peer("click_counts", "DuckDB, one thread", DUCKDB_AIM, note, ours.wall_s, counts=counts))
+    if "spark" in measured:
+        if measured["spark"].value != counts:
+            raise RuntimeError(f"found {counts} rows, and Spark {measured['spark'].value}")
+        results.append(ours.against(measured["spark"], "click_counts", "Spark local[2]", SPARK_AIM, label, {}))
+    else:
+        note = f"{label}; {lacking}"
+        results.append(without_peer("click_counts", "Spark local[2]", SPARK_AIM, note, ours.wall_s))
+    note = f"{label}; ours {ours}; the peer took {by_row} for {few:,} clicks, extrapolated linearly"
+    share = rows / few
     results.append(
-        compare("click_counts", "Beam row by row", ours.wall_s, by_row.wall_s * rows / few, PER_ROW_AIM, note)
+        compare(
+            "click_counts",
+            "Beam row by row",
+            ours.wall_s,
+            by_row.wall_s * share,
+            PER_ROW_AIM,
+            note,
+            cpu_ratio=ours.cpu_s / (by_row.cpu_s * share),
+        )
     )
     return results
+
+
+def _spark_lacks() -> str | None:
+    """What Spark needs and does not find, or None."""
+    if importlib.util.find_spec("pyspark") is None:
+        return "pyspark is not installed"
+    return None if shutil.which("java") else "Spark needs Java, and there is no `java`"
+
+
+def _rows(path: str) -> int:
+    return int(pq.read_metadata(path).num_rows)

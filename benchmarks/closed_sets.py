@@ -2,29 +2,38 @@
 
 The peers get their own input form ready made; ours begins with the context's arrays. Pyfim's eclat counts objects and
 does not list them. The FCA libraries list extents, and are slow enough to be given only a context's first objects.
+All are called once before the clock starts, so that nothing is compiled or loaded within, but the FCA libraries.
 """
 
 from __future__ import annotations
 
 import importlib
-import statistics
-import time
+import importlib.util
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from benchmarks.harness import Prepared, Result, interleaved, without_peer
 from transforms.columnar.arrays import pointers
 from transforms.lattice.closed_sets import closed_sets
 from transforms.lattice.context import FormalContext
 
 REPEATS = 3
+RUNS, QUICK_RUNS = 3, 15
+"""Runs in each process, of which the median counts; small contexts take milliseconds."""
 FCA_AIM = 1e-3
 """Share of the time of the libraries for formal concept analysis that are written in Python."""
 COMPILED_FCA_AIM = 0.25
 """Share of the time of the one that is written in C++."""
+
+
+Kernel = Literal["numba", "numpy"]
+Source = Callable[[], FormalContext]
+"""Gives a context; importable, as each side gets its own in a process of its own."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +44,15 @@ class Case:
         name: of the stored context.
         min_support: least number of objects of a concept.
         aims: by kernel.
-        make: a context of like shape, for where the stored one is absent.
+        make: gives a context of like shape, for where the stored one is absent.
+        quick: gives a smaller one.
     """
 
     name: str
     min_support: int
-    aims: dict[Literal["numba", "numpy"], float]
-    make: Callable[[], FormalContext]
+    aims: dict[Kernel, float]
+    make: Source
+    quick: Source
 
 
 def keyword_context(objects: int, keywords: int, seed: int) -> FormalContext:
@@ -77,17 +88,42 @@ def _context(attributes: np.ndarray[Any, np.dtype[np.int64]], attribute_count: i
 
 
 CASES = (
-    Case("A", 1, {"numba": 0.25, "numpy": 0.6}, lambda: keyword_context(4_600, 12, seed=1)),
-    Case("C", 1, {"numba": 0.25, "numpy": 1.0}, lambda: keyword_context(4_600, 50, seed=2)),
-    Case("R", 1, {"numba": 1.0}, lambda: random_context(500, 60, 0.3, seed=3)),
-    Case("Z", 20, {"numba": 1.5}, lambda: zipf_context(200_000, 5_000, 15, seed=4)),
+    Case(
+        "A",
+        1,
+        {"numba": 0.25, "numpy": 0.6},
+        partial(keyword_context, 4_600, 12, seed=1),
+        partial(keyword_context, 2_000, 12, seed=1),
+    ),
+    Case(
+        "C",
+        1,
+        {"numba": 0.25, "numpy": 1.0},
+        partial(keyword_context, 4_600, 50, seed=2),
+        partial(keyword_context, 500, 50, seed=2),
+    ),
+    Case(
+        "R",
+        1,
+        {"numba": 1.0},
+        partial(random_context, 500, 60, 0.3, seed=3),
+        partial(random_context, 200, 50, 0.3, seed=3),
+    ),
+    Case(
+        "Z",
+        20,
+        {"numba": 1.5},
+        partial(zipf_context, 200_000, 5_000, 15, seed=4),
+        partial(zipf_context, 20_000, 2_000, 15, seed=4),
+    ),
 )
 
 
-def run(contexts: Path | None = None) -> list[dict[str, Any]]:
-    """Results of the benchmark: one object for each context, peer and kernel.
+def run(*, quick: bool = False, contexts: Path | None = None) -> list[Result]:
+    """Results of the benchmark: one for each context, peer and kernel.
 
     Args:
+        quick: use small contexts, and run each side once.
         contexts: folder with stored contexts (`A.npz`, ...: indptr, indices, attributes); contexts of like shape are
             generated where one is absent.
     """
@@ -95,10 +131,11 @@ def run(contexts: Path | None = None) -> list[dict[str, Any]]:
     for case in CASES:
         path = None if contexts is None else contexts / f"{case.name}.npz"
         stored = path is not None and path.is_file()
-        context = read_context(path) if path is not None and stored else case.make()
-        results += list(_against_eclat(case, context, "stored" if stored else "generated"))
+        source = partial(read_context, path) if path is not None and stored else case.quick if quick else case.make
+        origin = "stored" if stored else "generated"
+        results += list(_against_eclat(case, source, origin, *((1, QUICK_RUNS) if quick else (REPEATS, RUNS))))
         if case.name == "A":
-            results += list(_against_fca(context, "stored" if stored else "generated"))
+            results += list(_against_fca(source, origin, quick=quick))
     return results
 
 
@@ -108,54 +145,84 @@ def read_context(path: Path) -> FormalContext:
         return FormalContext(arrays["indptr"], arrays["indices"], int(arrays["attributes"]))
 
 
-def _against_eclat(case: Case, context: FormalContext, origin: str) -> Iterator[dict[str, Any]]:
-    label = f"{origin} context {case.name} ({_shape(context)}), support >= {case.min_support}"
-    fim = _imported("fim")
-    rows = [context.row(number).tolist() for number in range(context.object_count)]
+def _against_eclat(case: Case, source: Source, origin: str, repeats: int, runs: int) -> Iterator[Result]:
+    label = f"{origin} context {case.name} ({_shape(source())}), support >= {case.min_support}"
+    peer = "pyfim eclat"
+    kernels = {kernel: aim for kernel, aim in case.aims.items() if kernel == "numpy" or _installed("numba")}
+    sides = [Prepared(partial(prepare_ours, source, case.min_support, kernel), runs) for kernel in kernels]
+    if _installed("fim"):
+        sides.append(Prepared(partial(prepare_eclat, source, case.min_support), runs))
+    measured = interleaved(sides, repeats)
+    for (kernel, aim), ours in zip(kernels.items(), measured, strict=False):
+        name = f"closed_sets {case.name} {kernel}"
+        note = (
+            f"{label}, {ours.value['concepts']:,} concepts, ours with {ours.value['extent entries']:,} extent entries"
+        )
+        if len(measured) == len(kernels):
+            note = f"{note}; ours {ours}; pyfim is not installed"
+            yield without_peer(name, peer, aim, note, ours.wall_s, counts=ours.value)
+            continue
+        found = measured[-1].value["concepts"]
+        if found != ours.value["concepts"]:
+            raise RuntimeError(f"{label}: found {ours.value['concepts']:,} concepts, eclat {found:,}")
+        yield ours.against(measured[-1], name, peer, aim, note, ours.value)
     for kernel, aim in case.aims.items():
-        if kernel == "numba" and _imported("numba") is None:
-            yield _result(case.name, "pyfim eclat", kernel, None, None, aim, f"{label}; Numba is not installed")
+        if kernel not in kernels:
+            yield without_peer(f"closed_sets {case.name} {kernel}", peer, aim, f"{label}; Numba is not installed")
+
+
+def _against_fca(source: Source, origin: str, *, quick: bool) -> Iterator[Result]:
+    for peer, (module, objects, few, _, aim) in FCA_PEERS.items():
+        part = partial(first_objects, source, few if quick else objects)
+        label = f"first {part().object_count} objects of the {origin} context A ({_shape(part())})"
+        name = "closed_sets A numpy"
+        if not _installed(module):
+            yield without_peer(name, peer, aim, f"{label}; {module} is not installed")
             continue
-        ours = _Mining(context, case.min_support, kernel)
-        peer = None if fim is None else lambda: len(fim.eclat(rows, target="c", supp=-case.min_support, zmin=1))
-        ours_s, peer_s, counts = _interleaved(ours, peer, REPEATS)
-        note = f"{label}, {counts[0]:,} concepts, ours with {ours.entries:,} extent entries"
-        if peer is None:
-            note += "; pyfim is not installed"
-        elif counts[1] != counts[0]:
-            note += f"; the peer found {counts[1]:,}"
-        yield _result(case.name, "pyfim eclat", kernel, ours_s, peer_s, aim, note)
+        sides = [
+            Prepared(partial(prepare_ours, part, 1, "numpy"), RUNS),
+            Prepared(partial(prepare_fca, peer, part), warm=False),
+        ]
+        ours, theirs = interleaved(sides, 1)
+        found = theirs.value["concepts"]
+        note = f"{label}, {ours.value['concepts']:,} concepts; the peer, which counts top and bottom too, {found:,}"
+        yield ours.against(theirs, name, peer, aim, note, ours.value)
 
 
-def _against_fca(context: FormalContext, origin: str) -> Iterator[dict[str, Any]]:
-    for peer, (module, objects, prepare, aim) in FCA_PEERS.items():
-        part = context.select_rows(np.arange(min(objects, context.object_count)))
-        part = _used_attributes(part)
-        label = f"first {part.object_count} objects of the {origin} context A ({_shape(part)})"
-        ours = _Mining(part, 1, "numpy")
-        if _imported(module) is None:
-            yield _result("A", peer, "numpy", None, None, aim, f"{label}; {module} is not installed")
-            continue
-        ours_s, peer_s, counts = _interleaved(ours, prepare(part), 1)
-        ours_s = statistics.median(_timed(ours)[0] for _ in range(REPEATS))
-        note = f"{label}, {counts[0]:,} concepts; the peer, which counts top and bottom too, {counts[1]:,}"
-        yield _result("A", peer, "numpy", ours_s, peer_s, aim, note)
+def prepare_ours(source: Source, min_support: int, kernel: Kernel) -> Callable[[], dict[str, int]]:
+    """Our enumeration; gives the numbers of concepts and of entries of their extents."""
+    context = source()
 
-
-class _Mining:
-    """Our enumeration as a function that returns the number of concepts; keeps that of the extents' entries."""
-
-    def __init__(self, context: FormalContext, min_support: int, kernel: Literal["numba", "numpy"]) -> None:
-        self.context, self.min_support = context, min_support
-        self.kernel: Literal["numba", "numpy"] = kernel
-        self.entries = 0
-
-    def __call__(self) -> int:
-        concepts = self.entries = 0
-        for batch in closed_sets(self.context, min_support=self.min_support, kernel=self.kernel):
+    def enumerate_concepts() -> dict[str, int]:
+        concepts = entries = 0
+        for batch in closed_sets(context, min_support=min_support, kernel=kernel):
             concepts += len(batch)
-            self.entries += len(batch.extent_indices)
-        return concepts
+            entries += len(batch.extent_indices)
+        return {"concepts": concepts, "extent entries": entries}
+
+    return enumerate_concepts
+
+
+def prepare_eclat(source: Source, min_support: int) -> Callable[[], dict[str, int]]:
+    """Eclat's enumeration; gives the number of concepts."""
+    context, fim = source(), importlib.import_module("fim")
+    rows = [context.row(number).tolist() for number in range(context.object_count)]
+    return lambda: {"concepts": len(fim.eclat(rows, target="c", supp=-min_support, zmin=1))}
+
+
+def prepare_fca(peer: str, source: Source) -> Callable[[], dict[str, int]]:
+    """The enumeration by one of `FCA_PEERS`; gives the number of concepts."""
+    count = FCA_PEERS[peer][3](source())
+    return lambda: {"concepts": count()}
+
+
+def first_objects(source: Source, objects: int) -> FormalContext:
+    """A context's first objects with the attributes that any of them holds: the peers would carry the others along."""
+    context = source()
+    part = context.select_rows(np.arange(min(objects, context.object_count)))
+    used = part.supports() > 0
+    numbers = np.cumsum(used) - 1
+    return FormalContext(part.indptr, numbers[part.indices].astype(np.int32), int(used.sum()))
 
 
 def _concepts(part: FormalContext) -> Callable[[], int]:
@@ -191,20 +258,13 @@ def _fca_algorithms_cpp(part: FormalContext) -> Callable[[], int]:
     return lambda: len(inclose(objects, attributes, table))
 
 
-FCA_PEERS: dict[str, tuple[str, int, Callable[[FormalContext], Callable[[], int]], float]] = {
-    "concepts": ("concepts", 400, _concepts, FCA_AIM),
-    "fcapy Lindig": ("fcapy", 400, _fcapy, FCA_AIM),
-    "caspailleur Lindig": ("caspailleur", 150, _caspailleur, FCA_AIM),
-    "fca_algorithms_cpp In-Close": ("fca_algorithms_cpp", 1_200, _fca_algorithms_cpp, COMPILED_FCA_AIM),
+FCA_PEERS: dict[str, tuple[str, int, int, Callable[[FormalContext], Callable[[], int]], float]] = {
+    "concepts": ("concepts", 400, 100, _concepts, FCA_AIM),
+    "fcapy Lindig": ("fcapy", 400, 100, _fcapy, FCA_AIM),
+    "caspailleur Lindig": ("caspailleur", 150, 60, _caspailleur, FCA_AIM),
+    "fca_algorithms_cpp In-Close": ("fca_algorithms_cpp", 1_200, 300, _fca_algorithms_cpp, COMPILED_FCA_AIM),
 }
-"""Peer: (module, objects it finishes within seconds, its call, aim)."""
-
-
-def _used_attributes(part: FormalContext) -> FormalContext:
-    """The same objects without the attributes that none of them holds: the peers would carry them along."""
-    used = part.supports() > 0
-    numbers = np.cumsum(used) - 1
-    return FormalContext(part.indptr, numbers[part.indices].astype(np.int32), int(used.sum()))
+"""Peer: (module, objects it finishes within seconds, and within one second, its call, aim)."""
 
 
 def _table(part: FormalContext) -> list[list[bool]]:
@@ -218,46 +278,5 @@ def _shape(context: FormalContext) -> str:
     return f"{context.object_count:,} x {context.attribute_count:,}, {context.incidence_count:,} incidences"
 
 
-def _imported(module: str) -> Any | None:
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        return None
-
-
-def _timed(action: Callable[[], int]) -> tuple[float, int]:
-    begin = time.perf_counter()
-    count = action()
-    return time.perf_counter() - begin, count
-
-
-def _interleaved(
-    ours: Callable[[], int], peer: Callable[[], int] | None, repeats: int
-) -> tuple[float, float | None, list[int]]:
-    """Median seconds of both, run by turns after one run of ours to warm up, and what each counted."""
-    ours()
-    seconds: list[list[float]] = [[], []]
-    counts = [0, 0]
-    for _ in range(repeats):
-        for side, action in enumerate((ours, peer)):
-            if action is not None:
-                took, counts[side] = _timed(action)
-                seconds[side].append(took)
-    peer_s = statistics.median(seconds[1]) if seconds[1] else None
-    return statistics.median(seconds[0]), peer_s, counts
-
-
-def _result(
-    name: str, peer: str, kernel: str, ours_s: float | None, peer_s: float | None, aim: float, note: str
-) -> dict[str, Any]:
-    ratio = None if ours_s is None or peer_s is None else ours_s / peer_s
-    return {
-        "name": f"closed_sets {name} {kernel}",
-        "peer": peer,
-        "ours_s": ours_s,
-        "peer_s": peer_s,
-        "ratio": ratio,
-        "aim": aim,
-        "met": None if ratio is None else ratio <= aim,
-        "note": note,
-    }
+def _installed(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None

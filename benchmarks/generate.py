@@ -376,15 +376,20 @@ def _write(folder: Path, schema: TableSchema, pieces: int, make: Callable[[int],
 
 def write_web(folder: Path, web: Web) -> dict[str, int]:
     """Writes folder/{pages,links,topics}; gives the rows of each table."""
-    pieces = -(-web.pages // PIECE_PAGES)
+    makers = ((PAGES, pages_piece), (LINKS, links_piece), (TOPICS, topics_piece))
+    return {schema.name: _write_web_table(folder, web, schema, make) for schema, make in makers}
 
-    def piecewise(make: Callable[[Web, int, int], pa.Table]) -> Callable[[int], pa.Table]:
-        return lambda piece: make(web, piece * PIECE_PAGES, min(web.pages, (piece + 1) * PIECE_PAGES))
 
-    return {
-        schema.name: _write(folder / schema.name, schema, pieces, piecewise(make))
-        for schema, make in ((PAGES, pages_piece), (LINKS, links_piece), (TOPICS, topics_piece))
-    }
+def write_links(folder: Path, web: Web) -> int:
+    """Writes folder/links alone; gives its rows."""
+    return _write_web_table(folder, web, LINKS, links_piece)
+
+
+def _write_web_table(folder: Path, web: Web, schema: TableSchema, make: Callable[[Web, int, int], pa.Table]) -> int:
+    def piece(number: int) -> pa.Table:
+        return make(web, number * PIECE_PAGES, min(web.pages, (number + 1) * PIECE_PAGES))
+
+    return _write(folder / schema.name, schema, -(-web.pages // PIECE_PAGES), piece)
 
 
 def write_clicks(folder: Path, log: ClickLog) -> dict[str, int]:

@@ -1,4 +1,8 @@
-"""Finds and runs benchmarks, measures one side of a comparison in a process of its own, and shows results."""
+"""Finds and runs benchmarks, measures one side of a comparison in a process of its own, and shows results.
+
+Processor time is measured beside the time by the clock: where the machine has other work to do, it is what tells two
+sides of one thread each apart.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +17,20 @@ import pkgutil
 import platform
 import resource
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NoReturn, TypedDict
 
 import benchmarks
 
-_SUPPORT = {"generate", "harness"}
+_SUPPORT = {"generate", "guard", "harness"}
 """Modules of the package that are no benchmarks."""
 
 _OWN = {"benchmarks", "pipelines", "schemas", "transforms"}
@@ -31,9 +38,13 @@ _OWN = {"benchmarks", "pipelines", "schemas", "transforms"}
 
 _DISTRIBUTIONS = (
     *("apache-beam", "numpy", "pyarrow", "scipy", "numba", "fastwarc", "resiliparse", "simplemma", "icu4py"),
-    *("duckdb", "pyfim", "concepts", "fcapy", "caspailleur", "fca_algorithms_cpp"),
+    *("duckdb", "pyspark", "networkx", "scikit-network", "pyfim"),
+    *("concepts", "fcapy", "caspailleur", "fca_algorithms_cpp"),
 )
 """Distributions whose versions decide a time, ours and the peers'."""
+
+
+_PROCESSES = Path("/proc")
 
 
 class Result(TypedDict):
@@ -48,6 +59,8 @@ class Result(TypedDict):
         aim: largest ratio that is good enough, None where the benchmark could not say.
         met: whether the aim is met, None where there is no ratio.
         note: sizes, and what else one has to know; why `ratio` is None.
+        cpu_ratio: processor time of ours / that of the peer, None where it was not measured.
+        counts: what was counted, the same on every machine and in every run.
     """
 
     name: str
@@ -58,17 +71,59 @@ class Result(TypedDict):
     aim: float | None
     met: bool | None
     note: str
+    cpu_ratio: float | None
+    counts: dict[str, int]
 
 
-def compare(name: str, peer: str, ours_s: float, peer_s: float, aim: float, note: str) -> Result:
+def compare(
+    name: str,
+    peer: str,
+    ours_s: float,
+    peer_s: float,
+    aim: float,
+    note: str,
+    *,
+    cpu_ratio: float | None = None,
+    counts: Mapping[str, int] | None = None,
+) -> Result:
     """The result of a comparison in which both sides ran."""
     ratio = ours_s / peer_s
-    return Result(name=name, peer=peer, ours_s=ours_s, peer_s=peer_s, ratio=ratio, aim=aim, met=ratio <= aim, note=note)
+    return Result(
+        name=name,
+        peer=peer,
+        ours_s=ours_s,
+        peer_s=peer_s,
+        ratio=ratio,
+        aim=aim,
+        met=ratio <= aim,
+        note=note,
+        cpu_ratio=cpu_ratio,
+        counts=dict(counts or {}),
+    )
 
 
-def without_peer(name: str, peer: str, aim: float | None, note: str, ours_s: float | None = None) -> Result:
+def without_peer(
+    name: str,
+    peer: str,
+    aim: float | None,
+    note: str,
+    ours_s: float | None = None,
+    *,
+    counts: Mapping[str, int] | None = None,
+) -> Result:
     """The result of a comparison that could not be made; `note` says why."""
-    return Result(name=name, peer=peer, ours_s=ours_s, peer_s=None, ratio=None, aim=aim, met=None, note=note)
+    return Result(
+        name=name,
+        peer=peer,
+        ours_s=ours_s,
+        peer_s=None,
+        ratio=None,
+        aim=aim,
+        met=None,
+        note=note,
+        cpu_ratio=None,
+        counts=dict(counts or {}),
+    )
 
 
 @dataclass(frozen=True)
@@ -79,26 +134,73 @@ class Measurement:
         wall_s: seconds by the clock.
         cpu_s: processor seconds of all its threads and processes.
         peak_bytes: the largest memory that its process held, imports included.
+        value: what it returned, where that was no function.
     """
 
     wall_s: float
     cpu_s: float
     peak_bytes: int
+    value: Any = None
 
     def __str__(self) -> str:
         """For notes."""
-        return f"{self.wall_s:.1f} s, {self.cpu_s:.1f} s CPU, {self.peak_bytes / 1e9:.2f} GB"
+        return f"{self.wall_s:.3g} s, {self.cpu_s:.3g} s CPU, {self.peak_bytes / 1e9:.2f} GB"
+
+    def against(
+        self, peer: Measurement, name: str, peer_name: str, aim: float, note: str, counts: Mapping[str, int]
+    ) -> Result:
+        """The result of a comparison with a peer; both sides' figures are added to the note."""
+        return compare(
+            name,
+            peer_name,
+            self.wall_s,
+            peer.wall_s,
+            aim,
+            f"{note}; ours {self}; peer {peer}",
+            cpu_ratio=self.cpu_s / peer.cpu_s if peer.cpu_s else None,
+            counts=counts,
+        )
 
 
-def interleaved(sides: Sequence[Callable[[], object]], repeats: int) -> list[Measurement]:
+@dataclass(frozen=True)
+class Prepared:
+    """A side of a comparison whose input is made outside the clock, in the process that is measured.
+
+    Attributes:
+        prepare: makes the input and gives the function that is measured.
+        runs: how often that is called; its median counts.
+        warm: whether it is called once more before, for what is compiled or loaded by the first call.
+    """
+
+    prepare: Callable[[], Callable[[], object]]
+    runs: int = 1
+    warm: bool = True
+
+
+@dataclass(frozen=True)
+class Command:
+    """A side that is a process, which begins with the interpreter's start.
+
+    Attributes:
+        words: program and arguments; it has to end with status 0.
+    """
+
+    words: tuple[str, ...]
+
+
+Side = Callable[[], object] | Prepared | Command
+"""What is measured; functions are importable, or partials of such."""
+
+
+def interleaved(sides: Sequence[Side], repeats: int) -> list[Measurement]:
     """Medians of each side's runs.
 
     The sides take turns, so that a busy moment of the machine meets them all, and each run has a fresh process, so that
     no side profits from another's memory or inherits its peak.
 
     Args:
-        sides: importable functions, or partials of them. A side that returns a function has that called when the
-            clock has stopped: for keeping what the side made.
+        sides: what to measure. A side that returns a function has that called when the clock has stopped: for keeping
+            what the side made.
         repeats: runs of each side.
 
     Raises:
@@ -108,17 +210,19 @@ def interleaved(sides: Sequence[Callable[[], object]], repeats: int) -> list[Mea
     for _ in range(repeats):
         for side, measured in zip(sides, runs, strict=True):
             measured.append(_measured_apart(side))
-    return [
-        Measurement(
-            statistics.median(run.wall_s for run in measured),
-            statistics.median(run.cpu_s for run in measured),
-            round(statistics.median(run.peak_bytes for run in measured)),
-        )
-        for measured in runs
-    ]
+    return [_median(measured) for measured in runs]
 
 
-def _measured_apart(side: Callable[[], object]) -> Measurement:
+def _median(runs: Sequence[Measurement]) -> Measurement:
+    return Measurement(
+        statistics.median(run.wall_s for run in runs),
+        statistics.median(run.cpu_s for run in runs),
+        round(statistics.median(run.peak_bytes for run in runs)),
+        runs[-1].value,
+    )
+
+
+def _measured_apart(side: Side) -> Measurement:
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_measure, args=(side, sender))
@@ -135,30 +239,102 @@ def _measured_apart(side: Callable[[], object]) -> Measurement:
     raise RuntimeError(answer or f"the process of a run ended with status {process.exitcode} and no result")
 
 
-def _measure(side: Callable[[], object], sender: Connection) -> None:
+def _measure(side: Side, sender: Connection) -> None:
     try:
-        cpu, begin = _cpu_seconds(), time.perf_counter()
-        keep = side()
-        wall_s, cpu_s, peak = time.perf_counter() - begin, _cpu_seconds() - cpu, _peak_bytes()
-        if callable(keep):
-            keep()
-        sender.send(Measurement(wall_s, cpu_s, peak))
+        if isinstance(side, Command):
+            measurement = _measured_command(side.words)
+        elif isinstance(side, Prepared):
+            action = side.prepare()
+            if side.warm:
+                action()
+            _forget_peak()
+            measurement = _median([_timed(action) for _ in range(side.runs)])
+        else:
+            measurement = _timed(side)
+        if callable(measurement.value):
+            measurement.value()
+            measurement = replace(measurement, value=None)
+        sender.send(measurement)
     except Exception:
         sender.send(traceback.format_exc())
 
 
+def _timed(action: Callable[[], object]) -> Measurement:
+    cpu, begin = _cpu_seconds(), time.perf_counter()
+    value = action()
+    wall_s = time.perf_counter() - begin
+    return Measurement(wall_s, _cpu_seconds() - cpu, _peak_bytes(), value)
+
+
 def _cpu_seconds() -> float:
+    """Of this process, its children that have ended, and its descendants that live: a virtual machine, for one."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+    ticks = sum(sum(map(int, fields[11:15])) for _, fields in _living_descendants())
+    return sum(usage.ru_utime + usage.ru_stime for usage in used) + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _peak_bytes() -> int:
-    status = Path("/proc/self/status")
-    if status.exists():
-        # Unlike getrusage, this does not begin with what the parent held.
-        peak = next(line for line in status.read_text(encoding="ascii").splitlines() if line.startswith("VmHWM:"))
-        return int(peak.split()[1]) << 10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if not _PROCESSES.is_dir():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Unlike getrusage, this does not begin with what the parent held.
+    return sum(map(_peak_of, [os.getpid(), *(process for process, _ in _living_descendants())]))
+
+
+def _peak_of(process: int) -> int:
+    try:
+        lines = (_PROCESSES / str(process) / "status").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # it has ended
+        return 0
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
+
+
+def _forget_peak() -> None:
+    """Lets the peak begin with what is held now."""
+    forget = _PROCESSES / "self" / "clear_refs"
+    if forget.exists():
+        forget.write_text("5", encoding="ascii")
+
+
+def _living_descendants() -> Iterator[tuple[int, list[str]]]:
+    """(process, fields of its `stat` from the third on), where the system tells them."""
+    fields: dict[int, list[str]] = {}
+    for path in _PROCESSES.glob("[0-9]*/stat"):
+        try:
+            # The second field, the program's name, may hold anything.
+            fields[int(path.parent.name)] = (
+                path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            )
+        except OSError:  # it has ended
+            continue
+    family = {os.getpid()}
+    while True:
+        found = {process for process, stat in fields.items() if int(stat[1]) in family} - family
+        if not found:
+            return
+        family |= found
+        yield from ((process, fields[process]) for process in sorted(found))
+
+
+def _measured_command(command: Sequence[str]) -> Measurement:
+    """Measures a command; the peak of one that uses little memory is that of this process, whose copy it begins as."""
+    with tempfile.TemporaryFile() as said:
+        begin = time.perf_counter()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall_s = time.perf_counter() - begin
+        # It is waited for; Popen would do so again.
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            said.seek(0)
+            _failed(command, process.returncode, said.read().decode(errors="replace"))
+    unit = 1 if sys.platform == "darwin" else 1024
+    return Measurement(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit)
+
+
+def _failed(command: Sequence[str], status: int, said: str) -> NoReturn:
+    lines = said.strip().splitlines()
+    last = lines[-1] if lines else "it said nothing"
+    raise RuntimeError(f"{' '.join(command)}: found exit status {status}, expected 0: {last}")
 
 
 def benchmark_names() -> list[str]:
@@ -167,19 +343,21 @@ def benchmark_names() -> list[str]:
     return sorted(name for name in modules if not name.startswith("_") and name not in _SUPPORT)
 
 
-def run_benchmark(name: str, *, quick: bool) -> list[Result]:
+def run_benchmark(name: str, *, quick: bool, options: Mapping[str, object] | None = None) -> list[Result]:
     """Results of one benchmark; one without times where a distribution that it needs is not installed.
 
     Args:
         name: one of `benchmark_names()`.
         quick: run it at its small size; a benchmark that has none is left out, which its result says.
+        options: further arguments, each for the benchmarks that know it.
     """
     try:
         run = importlib.import_module(f"benchmarks.{name}").run
-        sized = "quick" in inspect.signature(run).parameters
-        if quick and not sized:
+        known = inspect.signature(run).parameters
+        if quick and "quick" not in known:
             return [without_peer(name, "", None, "left out: it has no quick size")]
-        results: list[Result] = run(quick=quick) if sized else run()
+        arguments = {key: value for key, value in {**(options or {}), "quick": quick}.items() if key in known}
+        results: list[Result] = run(**arguments)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] in _OWN:
             raise
@@ -201,13 +379,13 @@ def machine_lines() -> Iterator[str]:
 
 def table_lines(results: Sequence[Result]) -> Iterator[str]:
     """The results as a table, each with its note below."""
-    head = ("benchmark", "peer", "ours s", "peer s", "ratio", "aim", "met")
+    head = ("benchmark", "peer", "ours s", "peer s", "ratio", "CPU", "aim", "met")
     met = {True: "yes", False: "NO", None: "-"}
     rows = [
         (
             result["name"],
             result["peer"],
-            *(_number(result[key]) for key in ("ours_s", "peer_s", "ratio", "aim")),
+            *(_number(result[key]) for key in ("ours_s", "peer_s", "ratio", "cpu_ratio", "aim")),
             met[result["met"]],
         )
         for result in results

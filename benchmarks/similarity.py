@@ -3,21 +3,21 @@
 Both lattices are mined from generated contexts: pages take half of their keywords from their topic and half from
 everywhere, by power laws; links mostly stay within a topic; clicked words are related mostly within a topic. The peer
 gets the similarities of words and the counts of edges ready made, and scores some current concepts against the whole
-base lattice; its time for all of them is extrapolated. Its scores have to be ours.
+base lattice; its time for all of them is extrapolated. Its scores have to be ours; few pairs may need an assignment.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
+from benchmarks.harness import Measurement, Prepared, Result, interleaved
 from transforms.lattice.closed_sets import closed_sets
 from transforms.lattice.context import Concepts, FormalContext
 from transforms.similarity.concept_similarity import (
@@ -31,28 +31,48 @@ from transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy, 
 
 Int64s = npt.NDArray[np.int64]
 
-BASE_CONCEPTS = 2_000
-CURRENT_CONCEPTS = 200_000
-QUEUE = 700
-OBJECTS = 30_000
 TOPICS = 60
 TOPIC_WORDS = 150
 COMMON_WORDS = 6_000
 KEYWORDS = 12
 CLICKS = 50_000
 BATCH = 1 << 14
-SAMPLE = 30
-"""Current concepts that the peer scores: some 60,000 assignments."""
+REPEATS = 3
 
 AIM = 1 / 500
 MATCHINGS_AIM = 0.01
 """Largest share of all pairs that may need an assignment."""
+
+TOLERANCE = 1e-9
 
 PROFILES = {
     "paper-2013": SimilaritySettings(),
     "paper-2008": SimilaritySettings(weight=None),
     "max norm": SimilaritySettings(intension_norm="max"),
 }
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is compared.
+
+    Attributes:
+        base: base concepts.
+        current: current concepts.
+        queue: queue URLs.
+        objects: current URLs.
+        sample: current concepts that the peer scores.
+    """
+
+    base: int
+    current: int
+    queue: int
+    objects: int
+    sample: int
+
+
+FULL = Size(base=2_000, current=200_000, queue=700, objects=30_000, sample=30)
+QUICK = Size(base=500, current=10_000, queue=300, objects=3_000, sample=10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,15 +94,15 @@ class Round:
     hierarchy: WeightedHierarchy
 
 
-def make_round(base_concepts: int, current_concepts: int, queue: int, objects: int, seed: int = 3) -> Round:
+def make_round(size: Size, seed: int = 3) -> Round:
     """A generated round with at most so many concepts."""
     random = np.random.default_rng(seed)
-    queue_topics = random.integers(0, TOPICS, queue)
-    topics = random.integers(0, TOPICS, objects)
+    queue_topics = random.integers(0, TOPICS, size.queue)
+    topics = random.integers(0, TOPICS, size.objects)
     word_count = TOPICS * TOPIC_WORDS + COMMON_WORDS
-    base = next(_batches(_context(random, queue_topics, word_count), base_concepts, base_concepts))
-    batches = list(_batches(_context(random, topics, word_count), current_concepts, BATCH))
-    return Round(base, queue, batches, _edges(random, topics, queue_topics), _hierarchy(random, word_count))
+    base = next(_batches(_context(random, queue_topics, word_count), size.base, size.base))
+    batches = list(_batches(_context(random, topics, word_count), size.current, BATCH))
+    return Round(base, size.queue, batches, _edges(random, topics, queue_topics), _hierarchy(random, word_count))
 
 
 def _words(random: np.random.Generator, topics: Int64s) -> Int64s:
@@ -134,8 +154,16 @@ def _hierarchy(random: np.random.Generator, word_count: int) -> WeightedHierarch
     return build_hierarchy(word_count, clicks, everywhere, everywhere, pairs[0], pairs[1])
 
 
-def peer_scores(current: Concepts, data: Round, settings: SimilaritySettings) -> tuple[npt.NDArray[np.float64], float]:
-    """The largest similarity of some current concepts by an assignment for each pair, and the seconds it took."""
+def sample_of(data: Round, size: Size) -> Concepts:
+    """The current concepts that the peer scores, evenly chosen."""
+    step = -(-sum(len(batch) for batch in data.batches) // size.sample)
+    return Concepts.concatenate(batch.select(np.arange(0, len(batch), step)) for batch in data.batches)
+
+
+def prepare_peer(size: Size, profile: str) -> Callable[[], list[float]]:
+    """The largest similarity of each of the sample's concepts, by an assignment for each pair."""
+    data, settings = make_round(size), PROFILES[profile]
+    current = sample_of(data, size)
     words, places = np.unique(current.intent_indices, return_inverse=True)
     base_words, base_places = np.unique(data.base.intent_indices, return_inverse=True)
     similarities = ics_block(data.hierarchy, base_words, words)
@@ -146,85 +174,107 @@ def peer_scores(current: Concepts, data: Round, settings: SimilaritySettings) ->
     counts = np.array([membership @ data.edges[current.extent(i)].sum(axis=0) for i in range(len(current))])
     intents = [base_places[a:b] for a, b in zip(data.base.intent_indptr, data.base.intent_indptr[1:], strict=False)]
     supports = data.base.support.tolist()
-    best = np.zeros(len(current))
-    begin = time.perf_counter()
-    for i in range(len(current)):
-        columns = places[current.intent_indptr[i] : current.intent_indptr[i + 1]]
-        support, own_counts = int(current.support[i]), counts[i].tolist()
-        for j, rows in enumerate(intents):
-            extension = min(1.0, own_counts[j] / (4 * max(support, supports[j])))
-            block = similarities[rows[:, None], columns]
-            size = min(block.shape) if settings.intension_norm == "min" else max(block.shape)
-            intension = block[linear_sum_assignment(block, maximize=True)].sum() / size if block.size else 0.0
-            total = extension + intension
-            weight = settings.weight if settings.weight is not None else extension / total if total else 0.0
-            best[i] = max(best[i], weight * extension + (1 - weight) * intension)
-    return best, time.perf_counter() - begin
+
+    def score() -> list[float]:
+        best = []
+        for i in range(len(current)):
+            columns = places[current.intent_indptr[i] : current.intent_indptr[i + 1]]
+            support, own_counts, largest = int(current.support[i]), counts[i].tolist(), 0.0
+            for j, rows in enumerate(intents):
+                extension = min(1.0, own_counts[j] / (4 * max(support, supports[j])))
+                block = similarities[rows[:, None], columns]
+                least = min(block.shape) if settings.intension_norm == "min" else max(block.shape)
+                intension = block[linear_sum_assignment(block, maximize=True)].sum() / least if block.size else 0.0
+                total = extension + intension
+                weight = settings.weight if settings.weight is not None else extension / total if total else 0.0
+                largest = max(largest, weight * extension + (1 - weight) * intension)
+            best.append(float(largest))
+        return best
+
+    return score
 
 
-def _concept_pass(data: Round, settings: SimilaritySettings) -> tuple[int, int]:
-    """The best base concept of each current concept: (pairs examined, assignments)."""
-    base = BaseLattice.of(data.base, np.arange(len(data.base), dtype=np.int64), data.queue)
-    examined = assignments = 0
-    for batch in data.batches:
-        pairs = best_base_concepts(batch, data.edges, base, data.hierarchy, settings)
-        examined, assignments = examined + pairs.examined, assignments + pairs.assignments
-    return examined, assignments
+def our_scores(size: Size, profile: str) -> list[float]:
+    """The largest similarity of each of the sample's concepts as we find it."""
+    data = make_round(size)
+    found = best_base_concepts(sample_of(data, size), data.edges, _lattice(data), data.hierarchy, PROFILES[profile])
+    scores: list[float] = found.score.tolist()
+    return scores
 
 
-def _object_pass(data: Round, settings: SimilaritySettings) -> int:
-    """The best pair of each object: assignments."""
-    base = BaseLattice.of(data.base, np.arange(len(data.base), dtype=np.int64), data.queue)
-    best, first = BestScores.none(data.edges.shape[0]), 0
-    for batch in data.batches:
-        ids = np.arange(first, first + len(batch), dtype=np.int64)
-        best = best_per_object(batch, ids, data.edges, base, data.hierarchy, settings, best)
-        first += len(batch)
-    return best.assignments
+def _lattice(data: Round) -> BaseLattice:
+    return BaseLattice.of(data.base, np.arange(len(data.base), dtype=np.int64), data.queue)
 
 
-def run() -> list[dict[str, Any]]:
-    """Results of the benchmark: for each profile one object for all concepts and one for all URLs.
+def prepare_concepts(size: Size, profile: str) -> Callable[[], dict[str, int]]:
+    """The best base concept of each current concept: numbers of concepts, pairs examined, and assignments."""
+    data = make_round(size)
+
+    def score() -> dict[str, int]:
+        base, examined, assignments = _lattice(data), 0, 0
+        for batch in data.batches:
+            pairs = best_base_concepts(batch, data.edges, base, data.hierarchy, PROFILES[profile])
+            examined, assignments = examined + pairs.examined, assignments + pairs.assignments
+        return {**_sizes(data), "examined": examined, "assignments": assignments}
+
+    return score
+
+
+def prepare_urls(size: Size, profile: str) -> Callable[[], dict[str, int]]:
+    """The best pair of each URL: numbers of concepts and of assignments."""
+    data = make_round(size)
+
+    def score() -> dict[str, int]:
+        base, best, first = _lattice(data), BestScores.none(data.edges.shape[0]), 0
+        for batch in data.batches:
+            ids = np.arange(first, first + len(batch), dtype=np.int64)
+            best = best_per_object(batch, ids, data.edges, base, data.hierarchy, PROFILES[profile], best)
+            first += len(batch)
+        return {**_sizes(data), "assignments": best.assignments}
+
+    return score
+
+
+def _sizes(data: Round) -> dict[str, int]:
+    return {"base concepts": len(data.base), "current concepts": sum(len(batch) for batch in data.batches)}
+
+
+def run(*, quick: bool = False) -> list[Result]:
+    """Results of the benchmark: for each profile one for all concepts and one for all URLs.
 
     Raises:
         RuntimeError: the peer finds other scores.
     """
-    data = make_round(BASE_CONCEPTS, CURRENT_CONCEPTS, QUEUE, OBJECTS)
-    concepts = sum(len(batch) for batch in data.batches)
-    sample = Concepts.concatenate(
-        batch.select(np.arange(0, len(batch), -(-concepts // SAMPLE))) for batch in data.batches
-    )
-    base = BaseLattice.of(data.base, np.arange(len(data.base), dtype=np.int64), data.queue)
-    pairs = len(base) * concepts
+    size, repeats = (QUICK, 1) if quick else (FULL, REPEATS)
     results = []
-    for profile, settings in PROFILES.items():
-        expected, seconds = peer_scores(sample, data, settings)
-        found = best_base_concepts(sample, data.edges, base, data.hierarchy, settings).score
-        if np.abs(found - expected).max(initial=0) > 1e-9:
+    for profile in PROFILES:
+        sides = [Prepared(partial(prepare, size, profile)) for prepare in (prepare_concepts, prepare_urls)]
+        concepts, urls, peer = interleaved(
+            [*sides, Prepared(partial(prepare_peer, size, profile), warm=False)], repeats
+        )
+        expected = peer.value
+        found = our_scores(size, profile)
+        if np.abs(np.subtract(found, expected)).max(initial=0) > TOLERANCE:
             raise RuntimeError(f"{profile}: scores {found} found, expected {expected}")
-        peer_s = seconds / len(sample) * concepts
-        begin = time.perf_counter()
-        examined, assignments = _concept_pass(data, settings)
-        per_concept = time.perf_counter() - begin
-        begin = time.perf_counter()
-        object_assignments = _object_pass(data, settings)
-        per_object = time.perf_counter() - begin
-        for what, ours_s, solved, more in (
-            ("concepts", per_concept, assignments, f", {examined / pairs:.3%} examined"),
-            ("URLs", per_object, object_assignments, ""),
-        ):
-            ratio = ours_s / peer_s
-            results.append(
-                {
-                    "name": "similarity",
-                    "peer": f"SciPy assignment of all pairs, {profile}, best of all {what}",
-                    "ours_s": ours_s,
-                    "peer_s": peer_s,
-                    "ratio": ratio,
-                    "aim": AIM,
-                    "met": ratio <= AIM and solved <= MATCHINGS_AIM * pairs,
-                    "note": f"{len(base):,} x {concepts:,} concepts, the peer extrapolated from {len(sample)}; "
-                    f"{solved:,} assignments for {pairs:,} pairs{more}",
-                }
-            )
+        results += [
+            _result(f"best of all {what}, {profile}", ours, peer)
+            for what, ours in (("concepts", concepts), ("URLs", urls))
+        ]
     return results
+
+
+def _result(what: str, ours: Measurement, peer: Measurement) -> Result:
+    counts: dict[str, int] = ours.value
+    current = counts["current concepts"]
+    pairs = counts["base concepts"] * current
+    scored = len(peer.value)
+    share = current / scored
+    whole = Measurement(peer.wall_s * share, peer.cpu_s * share, peer.peak_bytes)
+    examined = f", {counts['examined'] / pairs:.3%} of the pairs examined" if "examined" in counts else ""
+    note = (
+        f"{counts['base concepts']:,} x {current:,} concepts, {counts['assignments']:,} assignments{examined}; "
+        f"the peer extrapolated from {scored} current concepts, whose scores are equal"
+    )
+    result = ours.against(whole, "similarity", f"SciPy assignment of all pairs: {what}", AIM, note, counts)
+    result["met"] = bool(result["met"]) and counts["assignments"] <= MATCHINGS_AIM * pairs
+    return result

@@ -20,7 +20,7 @@ from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 from resiliparse.parse.lang import detect_fast
 
-from benchmarks.harness import Result, compare, interleaved
+from benchmarks.harness import Result, interleaved
 from transforms.sources import warc
 
 PAGES = 1_000
@@ -141,13 +141,13 @@ def run(*, quick: bool = False) -> list[Result]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "crawl.warc.gz"
         write_crawl(path, pages)
-        found, expected = read_with_ours(path), read_in_a_loop(path)
-        if found != expected:
-            raise RuntimeError(f"found {found} pages and links, the peer {expected}")
         ours, peer = interleaved([partial(read_with_ours, path), partial(read_in_a_loop, path)], repeats)
         size = path.stat().st_size
+    if ours.value != peer.value:
+        raise RuntimeError(f"found {ours.value} pages and links, the peer {peer.value}")
+    counts = dict(zip(("pages", "links"), ours.value, strict=True))
     note = (
-        f"{found[0]:,} pages, {found[1]:,} links, {size:,} bytes, one core each: {found[0] / ours.wall_s:,.0f} pages a "
-        f"second; ours {ours}; loop {peer}"
+        f"{counts['pages']:,} pages, {counts['links']:,} links, {size:,} bytes, one core each: "
+        f"{counts['pages'] / ours.wall_s:,.0f} pages a second"
     )
-    return [compare("warc_ingest", "FastWARC + Resiliparse", ours.wall_s, peer.wall_s, AIM, note)]
+    return [ours.against(peer, "warc_ingest", "FastWARC + Resiliparse", AIM, note, counts)]

@@ -17,6 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pipelines import folders
+from pipelines.cluster import path_for_workers
 from pipelines.ingest import PARTS, ingest
 from pipelines.runtime import beam_options
 from schemas.errors import InputError
@@ -24,7 +25,7 @@ from transforms.columnar import files
 from transforms.columnar.parquet import write_parquet
 from transforms.sources import wikispeedia
 from transforms.sources.batch import SourceBatch
-from transforms.sources.download import download
+from transforms.sources.download import Policy, download
 from transforms.sources.steps import SourceRange
 
 EXAMPLES = """\
@@ -58,10 +59,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="where downloaded archives are kept; a broken download continues there (default: the user's cache)",
     )
+    parser.add_argument(
+        "--redirect-host",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="a further host that downloads may be redirected to",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace a finished snapshot that is in the folder")
 
 
-def locate_source(source: str, downloads: Path | None) -> Path:
+def locate_source(source: str, downloads: Path | None, policy: Policy | None = None) -> Path:
     """The folder with the data set's files, which are fetched first if the source is a URL.
 
     Raises:
@@ -79,7 +87,7 @@ def locate_source(source: str, downloads: Path | None) -> Path:
     folder = _cache_folder() if downloads is None else downloads
     report = _ProgressReport()
     for name in wikispeedia.ARCHIVES:
-        download(f"{source.rstrip('/')}/{name}", folder, report=report)
+        download(f"{source.rstrip('/')}/{name}", folder, policy=policy, report=report)
     return folder
 
 
@@ -141,8 +149,10 @@ class _Wikispeedia:
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     """Runs the command; gives the exit status."""
     options = beam_options(beam_arguments)
-    output: str = arguments.output
-    reading = _Wikispeedia(locate_source(arguments.source, arguments.downloads))
+    output = path_for_workers(options, arguments.output)
+    policy = Policy(redirect_hosts=frozenset(arguments.redirect_host))
+    source = locate_source(arguments.source, arguments.downloads, policy)
+    reading = _Wikispeedia(Path(path_for_workers(options, str(source))))
     ranges, topics = reading.ranges(), reading.topics()
     folders.claim_folder("--output", output, parts=(*PARTS, _TOPICS, _SEEDS), overwrite=arguments.overwrite)
     write_parquet(arguments.topics or files.join(output, _TOPICS), topics.topics)

@@ -19,6 +19,7 @@ import apache_beam as beam
 import pyarrow.parquet as pq
 
 from pipelines import folders
+from pipelines.cluster import path_for_workers
 from pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
 from schemas.errors import InputError
 from schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS
@@ -27,6 +28,7 @@ from transforms.columnar.arrays import partition_count
 from transforms.columnar.steps import NAMESPACE
 from transforms.sources import formats
 from transforms.sources.batch import SourceBatch
+from transforms.sources.download import Policy, shown_url
 from transforms.sources.logs.formats import FORMATS as LOG_FORMATS
 from transforms.sources.logs.formats import log_argument
 from transforms.sources.logs.lines import is_compressed, line_range
@@ -79,6 +81,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--log-columns", metavar="TEXT", help="columns of --log table: user=..,query=..,time=..,url=..")
     parser.add_argument("--spam-domain", action="append", default=[], metavar="HOST", help="a domain of referrer spam")
+    parser.add_argument(
+        "--redirect-host",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="a further host that http(s) inputs may be redirected to, such as a server of mirrors",
+    )
     limits = CrawlLimits()
     parser.add_argument(
         "--max-record-bytes",
@@ -102,33 +111,36 @@ class _Reading:
 
     limits: CrawlLimits
     logs: LogOptions
+    downloads: Policy
 
     def __call__(self, source: SourceRange) -> Iterator[SourceBatch]:
-        with formats.open_source(source.path) as stream:
+        name = shown_url(source.path)
+        with formats.open_source(source.path, self.downloads) as stream:
             log_format = LOG_FORMATS.get(source.format)
             stop = None if source.stop < 0 else source.stop
             if log_format is None:
                 yield from formats.FORMATS[source.format].read(
-                    stream, source=source.path, start=source.start, end=stop, limits=self.limits
+                    stream, source=name, start=source.start, end=stop, limits=self.limits
                 )
             elif stop is None:
-                yield from log_format.read(stream, source=source.path, options=self.logs)
+                yield from log_format.read(stream, source=name, options=self.logs)
             else:
                 lines = line_range(stream, source.start, stop, record_start=log_format.record_start)
-                yield from log_format.read(lines, source=source.path, options=self.logs)
+                yield from log_format.read(lines, source=name, options=self.logs)
 
 
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     """Runs the command; gives the exit status."""
     options = beam_options(beam_arguments)
     reading = _reading(arguments)
-    sources = _sources(arguments, reading.logs)
+    sources = _sources(arguments, reading)
     if not sources:
         names = ", ".join(f"--{name}" for name in (*formats.FORMATS, "log"))
         raise InputError(f"nothing to read: expected at least one of {names}")
-    ranges = [part for path, name in sources for part in _ranges(path, name, reading.logs)]
-    folders.claim_folder("--output", arguments.output, parts=PARTS, overwrite=arguments.overwrite)
-    print(ingest(ranges, reading, arguments.output, options))
+    output = path_for_workers(options, arguments.output)
+    ranges = [part for path, name in sources for part in _ranges(path_for_workers(options, path), name, reading.logs)]
+    folders.claim_folder("--output", output, parts=PARTS, overwrite=arguments.overwrite)
+    print(ingest(ranges, reading, output, options))
     return 0
 
 
@@ -202,23 +214,24 @@ def _reading(arguments: argparse.Namespace) -> _Reading:
             columns=parse_columns(arguments.log_columns) if arguments.log_columns else {},
             spam_domains=tuple(arguments.spam_domain),
         ),
+        Policy(redirect_hosts=frozenset(arguments.redirect_host)),
     )
 
 
-def _sources(arguments: argparse.Namespace, logs: LogOptions) -> list[tuple[str, str]]:
+def _sources(arguments: argparse.Namespace, reading: _Reading) -> list[tuple[str, str]]:
     """(path, format) of every input file, in the order of the options, each checked to be readable."""
     asked: list[tuple[str, str, str]] = []
     for name in formats.FORMATS:
         asked += [(f"--{name}", name, pattern) for pattern in getattr(arguments, name.replace("-", "_"))]
     for text in arguments.log:
         name, pattern = log_argument(text)
-        LOG_FORMATS[name].check(logs)
+        LOG_FORMATS[name].check(reading.logs)
         asked.append(("--log", name, pattern))
     found: list[tuple[str, str]] = []
     for option, name, pattern in asked:
         paths = formats.expand(option, pattern)
         if arguments.path_list:
-            paths = [path for listing in paths for path in formats.listed_paths(listing, arguments.base_url)]
+            paths = [path for listing in paths for path in _listed(listing, arguments, reading)]
         for path in paths:
             if name in formats.FORMATS:
                 formats.FORMATS[name].check(path)
@@ -226,6 +239,10 @@ def _sources(arguments: argparse.Namespace, logs: LogOptions) -> list[tuple[str,
                 formats.check_readable(path)
             found.append((path, name))
     return list(dict.fromkeys(found))
+
+
+def _listed(listing: str, arguments: argparse.Namespace, reading: _Reading) -> list[str]:
+    return formats.listed_paths(listing, arguments.base_url, reading.downloads)
 
 
 def _ranges(path: str, name: str, logs: LogOptions) -> list[SourceRange]:
@@ -267,7 +284,7 @@ def _entry(balance: Sequence[dict[str, Any]], path: str, name: str) -> dict[str,
 
 
 def _source_rows(ranges: Sequence[SourceRange], balance: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    named = dict.fromkeys((source.path, source.format) for source in ranges)
+    named = dict.fromkeys((shown_url(source.path), source.format) for source in ranges)
     entries = [{"path": path, "format": name, **_entry(balance, path, name)} for path, name in named]
     for entry in entries:
         accounted = entry["used"] + sum(entry["rejected"].values()) + sum(entry["ignored"].values())

@@ -15,6 +15,7 @@ from schemas.tables import HARVEST, REJECTS
 from transforms.columnar import files
 from transforms.columnar.arrays import column_array
 from transforms.columnar.ids import check_collisions, digest_table, text_digests
+from transforms.sources.batch import MAX_REJECT_CHARS
 from transforms.sources.urls import canonicalize
 
 STAGE = "queue"
@@ -59,7 +60,7 @@ def queue_from_seeds(path: str) -> Queue:
         [
             pa.array([STAGE] * int(pc.sum(bad).as_py() or 0), pa.string()),
             canonical.reasons.filter(bad).cast(pa.string()),
-            pa.array(texts, pa.string()).filter(bad),
+            pa.array([text[:MAX_REJECT_CHARS] for text in texts], pa.string()).filter(bad),
         ],
         schema=REJECTS.schema,
     )

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines import folders
+from pipelines.cluster import path_for_workers
 from pipelines.config import DEFAULT_ONTOLOGY, GRAPH_RANKERS, RoundConfig, add_round_arguments, round_config
 from pipelines.queue import (
     NOT_IN_SNAPSHOT,
@@ -62,7 +63,7 @@ from transforms.frontier.steps import WeighChanges, WriteFrontier
 from transforms.ranking.graph import NODE_SCHEMA
 from transforms.ranking.graph_steps import RateHosts
 from transforms.ranking.scores import unscored_rows, with_scores
-from transforms.ranking.semrank import keyword_table
+from transforms.ranking.semrank import concept_rows, keyword_table
 from transforms.ranking.steps import RankBySemRank, WriteConcepts, keyword_rows, relation_rows
 from transforms.similarity.concept_similarity import SimilaritySettings
 from transforms.sources.urls import host_of
@@ -100,6 +101,9 @@ SHOWN_URLS = 10
 _COMPRESSION = 4
 """How many times larger the rows of a table are in memory than in its zstd-compressed Parquet files, about."""
 
+_ROW_BYTES = 100
+"""Least size of a row of a table in memory, about: addresses of one site fall to a tenth of it in compressed files."""
+
 log = logging.getLogger(NAMESPACE)
 
 
@@ -119,7 +123,8 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     config = round_config(arguments)
     options = beam_options(beam_arguments)
     queue = queue_from_seeds(arguments.seeds) if arguments.seeds else queue_from_round(arguments.previous)
-    summary = run_round(arguments.snapshot, queue, arguments.output, config, options, overwrite=arguments.overwrite)
+    snapshot, output = (path_for_workers(options, path) for path in (arguments.snapshot, arguments.output))
+    summary = run_round(snapshot, queue, output, config, options, overwrite=arguments.overwrite)
     print(summary)
     return 0
 
@@ -141,10 +146,13 @@ def _snapshot(path: str) -> _Snapshot:
     for name, found in tables.items():
         if not found:
             raise InputError(f"--snapshot {path}: its {name} table has no files, expected {name}/*.parquet")
-    sizes = {name: folders.table_bytes(path, name) * _COMPRESSION for name in tables}
+    rows = manifest.get("rows", {})
+    sizes = {
+        name: max(folders.table_bytes(path, name) * _COMPRESSION, rows.get(name, 0) * _ROW_BYTES) for name in tables
+    }
     counts = {name: partition_count(size) for name, size in sizes.items()}
-    # Few links of a web lead out of the queue; a link of the table is some 100 bytes.
-    bits = filter_bits(sizes["links"] // 100)
+    # Few links of a web lead out of the queue.
+    bits = filter_bits(sizes["links"] // _ROW_BYTES)
     return _Snapshot(
         path,
         manifest,
@@ -345,10 +353,17 @@ def _ranked_by_concepts(
         write_lattices=config.write_lattices,
     )
     {"keywords": ranked.keywords} | WriteOne("write keywords", files.join(output, "keywords"), keyword_rows)
-    ranked.base_concepts | WriteConcepts(files.join(output, "base_concepts"), "base", 1)
+    # Workers have held this lattice before: it fits one, while as a group of an exchange it would have to be one record.
+    {"concepts": ranked.base_concepts} | WriteOne(
+        "write base concepts", files.join(output, "base_concepts"), _base_concept_rows
+    )
     if config.write_lattices:
         ranked.current_concepts | WriteConcepts(files.join(output, "current_concepts"), "current", partitions)
     return ranked.rows  # type: ignore[no-any-return]
+
+
+def _base_concept_rows(concepts: pa.Table | None) -> pa.Table:
+    return CONCEPTS.schema.empty_table() if concepts is None else concept_rows(0, concepts)
 
 
 def _plain_keywords(vocabulary: pa.Table | None, *, settings: SimilaritySettings, query: list[str]) -> pa.Table:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import logging
 
+from pipelines.cluster import path_for_workers
 from pipelines.config import add_round_arguments, round_config
 from pipelines.queue import queue_from_round, queue_from_seeds
 from pipelines.rank import run_round
@@ -43,10 +44,11 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     config = round_config(arguments)
     options = beam_options(beam_arguments)
     seeds = queue_from_seeds(arguments.seeds)
-    folders = [files.join(arguments.output, f"round-{number:04d}") for number in range(arguments.rounds)]
+    snapshot, output = (path_for_workers(options, path) for path in (arguments.snapshot, arguments.output))
+    folders = [files.join(output, f"round-{number:04d}") for number in range(arguments.rounds)]
     for number, folder in enumerate(folders):
         if not arguments.overwrite and files.exists(files.join(folder, files.MANIFEST)):
-            _check_same_run(folder, config.as_dict(), arguments.snapshot)
+            _check_same_run(folder, config.as_dict(), snapshot)
             log.info("round %d: finished earlier, %s", number, folder)
             continue
         try:
@@ -57,14 +59,17 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
             print(f"round {number}: not run: {nothing_selected}")
             return 0
         print(f"round {number}")
-        print(run_round(arguments.snapshot, queue, folder, config, options, overwrite=arguments.overwrite))
+        print(run_round(snapshot, queue, folder, config, options, overwrite=arguments.overwrite))
     return 0
 
 
 def _check_same_run(folder: str, parameters: dict[str, object], snapshot: str) -> None:
     """A finished round is gone on from only if it was made of the same snapshot with the same options."""
     manifest = files.read_manifest(folder, "round")
-    found = {**manifest["parameters"], "snapshot": manifest["inputs"]["snapshot"]["path"]}
+    try:
+        found = {**manifest["parameters"], "snapshot": manifest["inputs"]["snapshot"]["path"]}
+    except (KeyError, TypeError) as cause:
+        raise InputError(f"--output: the manifest of {folder} tells no parameters and inputs of a round") from cause
     expected = {**parameters, "snapshot": snapshot}
     for name, value in expected.items():
         if found.get(name) != value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import logging
 import platform
 import re
@@ -18,6 +19,7 @@ from apache_beam.metrics.metric import MetricsFilter
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 
 from pipelines import __version__
+from pipelines.cluster import ClusterCheck, is_remote
 from schemas.errors import InputError
 from transforms.columnar.steps import GROUP_BYTES, MILLISECONDS, NAMESPACE, RECORD_BYTES, ROWS_IN, ROWS_OUT
 
@@ -27,6 +29,8 @@ DEFAULT_RUNNER = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
 _LOCAL_NAMES = {"FnApiRunner", "DirectRunner"}
 
 log = logging.getLogger(NAMESPACE)
+
+_check_cluster = ClusterCheck()
 
 
 @dataclass(frozen=True)
@@ -130,10 +134,14 @@ def run_pipeline(options: PipelineOptions, build: Callable[[beam.Pipeline], None
         What it measured, or None where it was only handed over: a template's job runs after the program has ended.
 
     Raises:
-        InputError: a stage found an input unusable.
+        InputError: a stage found an input unusable, or nobody is at the cluster's address.
         RuntimeError: the run failed.
     """
     begin = time.monotonic()
+    if is_remote(options):
+        _check_cluster(options)
+    # Runners change the options that they get, and further pipelines come after this one.
+    options = copy.deepcopy(options)
     pipeline = beam.Pipeline(options=options)
     build(pipeline)
     try:
@@ -166,6 +174,9 @@ def _worker_error(cause: BaseException) -> str:
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     if not lines:
         return type(cause).__name__
+    lost = re.search(r'of RPC that terminated with:.*?details = "([^"]*)"', str(cause), re.DOTALL)
+    if lost:
+        return f"the job server is lost: {lost[1]}"
     named = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Invalid)\b", line)]
     step = re.search(r"\[while running '([^']*)'\]", str(cause))
     text = (named or lines)[0].split(" [while running")[0]
@@ -177,11 +188,12 @@ def _metrics(result: Any, seconds: float) -> RunMetrics:
     counters: dict[str, int] = {}
     for counter in query["counters"]:
         name = counter.key.metric.name
-        counters[name] = counters.get(name, 0) + counter.result
+        counters[name] = counters.get(name, 0) + (_measured(counter) or 0)
     largest: dict[str, int] = {}
     for distribution in query["distributions"]:
         name = distribution.key.metric.name
-        largest[name] = max(largest.get(name, 0), distribution.result.max or 0)
+        measured = _measured(distribution)
+        largest[name] = max(largest.get(name, 0), measured.max or 0 if measured is not None else 0)
     names = sorted({name.rsplit("/", 1)[0] for name in counters if name.endswith(f"/{ROWS_IN}")})
     stages = {
         name: StageMetrics(
@@ -195,6 +207,11 @@ def _metrics(result: Any, seconds: float) -> RunMetrics:
     }
     own = {f"{stage}/{kind}" for stage in names for kind in (ROWS_IN, ROWS_OUT, MILLISECONDS)}
     return RunMetrics(stages, {name: count for name, count in sorted(counters.items()) if name not in own}, seconds)
+
+
+def _measured(result: Any) -> Any:
+    """A metric's value: not every runner tells what of it was committed, and one without a value was never counted."""
+    return result.attempted if result.committed is None else result.committed
 
 
 def versions() -> dict[str, str]:

@@ -14,6 +14,7 @@ import pytest
 from apache_beam.testing.util import assert_that, equal_to
 
 from benchmarks import click_counts
+from benchmarks.generate import ClickLog
 from pipelines.runtime import beam_options, run_pipeline
 from schemas.tables import CLICKS
 
@@ -24,7 +25,7 @@ HALF_AN_HOUR = datetime.timedelta(minutes=30)
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("log")
-    click_counts.write_log(folder, ROWS)
+    click_counts.write_log(folder, ClickLog(clicks=ROWS))
     return folder
 
 
@@ -78,13 +79,23 @@ def test_duckdb_counts_as_by_hand_and_ours_the_same(log: Path, tmp_path: Path) -
         click_counts.check_equal(tmp_path / "found", tmp_path / "other")
 
 
-def test_a_run_compares_with_both_peers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_spark_lacks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: object())
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert click_counts._spark_lacks() == "Spark needs Java, and there is no `java`"
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert click_counts._spark_lacks() == "pyspark is not installed"
+
+
+def test_a_run_compares_with_all_peers(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("duckdb")
     monkeypatch.setattr(click_counts, "QUICK_ROWS", ROWS)
     monkeypatch.setattr(click_counts, "QUICK_PER_ROW_ROWS", ROWS // 2)
-    duckdb, by_row = click_counts.run(quick=True)
-    assert (duckdb["peer"], duckdb["aim"]) == ("DuckDB", 2.5)
-    assert (by_row["peer"], by_row["aim"]) == ("Beam row by row", 0.1)
+    duckdb, spark, by_row = click_counts.run(quick=True)
+    assert (duckdb["peer"], duckdb["aim"]) == ("DuckDB, one thread", 2.5)
+    assert (spark["peer"], spark["aim"], spark["met"]) == ("Spark local[2]", 0.2, None)
+    assert (by_row["peer"], by_row["aim"]) == ("Beam row by row", 1 / 12)
+    assert set(duckdb["counts"]) == set(click_counts.KEYS)
     assert "extrapolated" in by_row["note"]
     for result in (duckdb, by_row):
         assert result["ratio"] is not None

@@ -9,7 +9,7 @@ import bz2
 import gzip
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,16 +31,16 @@ RICH_HTML = """<!doctype html><html lang="de"><head><meta charset=utf-8><title>E
 <a href="//b.example"><img src=x alt="Bild"></a> <a href="mailto:x">post</a> <a href="#top">top</a></p>
 <map><area href="http://[::1" alt=x></map><table><tr><td>Zelle</table><script>var a = "</a>";</script></main>"""
 
-PAGE_ROWS = [
+PAGE_ROWS: list[dict[str, object]] = [
     {"url": "http://example.com/1", "fetched_at": "2024-03-01T12:00:00Z", "status": 200, "title": "T", "text": "words"},
     {"url": "http://example.com/2", "keywords": ["a", "b"], "language": "en", "content_digest": "sha1:A"},
     {"url": "no url", "fetched_at": 1e20, "status": 99999},
 ]
-LINK_ROWS = [
+LINK_ROWS: list[dict[str, object]] = [
     {"source_url": "http://a.example/", "target_url": "http://b.example/", "anchor_text": "b", "nofollow": True},
     {"source_url": "x", "target_url": "http://b.example/"},
 ]
-CLICK_ROWS = [
+CLICK_ROWS: list[dict[str, object]] = [
     {"user_id": "u", "query": "moon", "clicked_at": "2024-03-01 12:00:00", "url": "http://a.example/", "position": 1},
     {"user_id": "", "query": "", "keywords": ["sun"], "clicked_at": 1709290000, "url": "http://a.example/"},
 ]
@@ -61,7 +61,8 @@ MANIFEST = {
     "stages": {"read": {"rows_in": 1, "rows_out": 1, "seconds": 0.1}},
 }
 OPTIONS = {
-    "rank": "--snapshot\ns\n--seeds\nf\n--output\no\n--weight\n0.4\n--top-probability\nmax\n--mix\n80:20\n--as-of\n2026-01-31",
+    "rank": "--snapshot\ns\n--seeds\nf\n--output\no\n--weight\n0.4\n--top-probability\nmax\n"
+    "--mix\n80:20\n--as-of\n2026-01-31",
     "numbers": "--snapshot=s\n--previous=r\n--output=o\n--alpha=0.5\n--max-urls=9\n--threshold=nan\n--smoothing=1e400",
     "ingest": "--warc\n*.gz\n--log\ncombined=x\n--user-salt\n12345678\n--log-site\nhttps://a.example\n--output\no",
     "columns": "--log\ntable=x\n--log-columns\nuser=0,query=1,time=2,url=3\n--site-search=q\n--output=o\n--max-links=7",
@@ -69,7 +70,7 @@ OPTIONS = {
 }
 
 
-def lines(rows: list[dict[str, object]]) -> bytes:
+def lines(rows: Sequence[Mapping[str, object]]) -> bytes:
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
@@ -130,7 +131,11 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
             )
         },
         "pages": {"lines": lines(PAGE_ROWS), "parquet": parquet(pages), "snappy": parquet(pages, "snappy")},
-        "links": {"lines": lines(LINK_ROWS), "parquet": parquet(links), "gzip": gzip.compress(lines(LINK_ROWS), mtime=0)},
+        "links": {
+            "lines": lines(LINK_ROWS),
+            "parquet": parquet(links),
+            "gzip": gzip.compress(lines(LINK_ROWS), mtime=0),
+        },
         "clicks": {"lines": lines(CLICK_ROWS)},
         "url": {
             "plain": b"http://www.example.com/a/../b?utm_source=x&sid=9f86d081884c#top",

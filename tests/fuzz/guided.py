@@ -5,13 +5,14 @@ Only this project's code is instrumented; what libraries in C and Rust do is see
 
 from __future__ import annotations
 
+import importlib
 import sys
-
-import atheris
+from typing import Any
 
 
 def main() -> None:
     """Fuzzes until libFuzzer ends the process."""
+    atheris: Any = importlib.import_module("atheris")  # it has no types
     name, *options = sys.argv[1:]
     with atheris.instrument_imports(include=["transforms.sources", "pipelines.config", "pipelines.queue", "schemas"]):
         from tests.fuzz.targets import TARGETS

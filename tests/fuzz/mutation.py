@@ -32,10 +32,35 @@ MEMORY_BYTES = 6 << 30
 """Address space of the process, of which Arrow's and NumPy's libraries reserve a good part without using it."""
 
 TOKENS = (
-    *(b"\0", b"\n", b"\r\n", b"\t", b'"', b"\\", b"%", b"\xff", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"{", b"[", b"<", b"-"),
+    *(
+        b"\0",
+        b"\n",
+        b"\r\n",
+        b"\t",
+        b'"',
+        b"\\",
+        b"%",
+        b"\xff",
+        b"\xef\xbb\xbf",
+        b"\xed\xa0\x80",
+        b"{",
+        b"[",
+        b"<",
+        b"-",
+    ),
     *(b"0", b"-1", b"9" * 18, b"9" * 40, b"1e999", b"NaN", b"null", b"{}", b"[" * 2000, b'{"a":' * 300),
     *(b"\xff\xff\xff\x7f", b"\xff" * 8, b"\x1f\x8b\x08\0", b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18", b"PAR1", b"BZh9"),
-    *(b"WARC/1.0\r\n", b"Content-Length: ", b"\r\n\r\n", b"http://", b"xn--", b"..", b"../../", b"#Fields: ", b"<base href="),
+    *(
+        b"WARC/1.0\r\n",
+        b"Content-Length: ",
+        b"\r\n\r\n",
+        b"http://",
+        b"xn--",
+        b"..",
+        b"../../",
+        b"#Fields: ",
+        b"<base href=",
+    ),
 )
 """Pieces that parsers of these formats look for, and numbers at the ends of their ranges."""
 

@@ -29,6 +29,7 @@ from transforms.sources.documents import PDF, document_title
 from transforms.sources.formats import FORMATS, listed_paths
 from transforms.sources.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, read_html
 from transforms.sources.logs.formats import FORMATS as LOG_FORMATS
+from transforms.sources.logs.formats import log_argument
 from transforms.sources.logs.lines import is_compressed
 from transforms.sources.logs.options import LogOptions
 from transforms.sources.logs.visits import VISITS, LogBatch
@@ -143,7 +144,7 @@ def html(data: bytes) -> None:
     assert len(page.text or "") <= MAX_TEXT_CHARS
     assert len(page.title or "") <= MAX_TITLE_CHARS
     links = page.links
-    assert len(links.targets) == len(links.anchors) == len(links.nofollows) <= LIMITS.max_links + 10
+    assert len(links.targets) == len(links.anchors) == len(links.nofollows) <= LIMITS.max_links
     for target in links.targets:
         assert canonical_url(target).url == target
 
@@ -189,8 +190,7 @@ def seeds_file(data: bytes) -> None:
     path = _written(data, "seeds.txt")
     try:
         found = queue.queue_from_seeds(str(path))
-    except InputError as error:
-        assert "\n" not in str(error).replace(str(path), "")
+    except InputError:
         return
     assert found.urls.num_rows
     assert found.harvest.num_rows == found.urls.num_rows
@@ -233,14 +233,15 @@ def options(data: bytes) -> None:
             try:
                 parsed, rest = _parser(name).parse_known_args(arguments)
             except SystemExit as left:
-                assert left.code in (0, 2)
+                if left.code not in (0, 2):
+                    raise
                 continue
             if name == "rank":
                 round_config(parsed)
             else:
                 logs = ingest._reading(parsed).logs
                 for text in parsed.log:
-                    LOG_FORMATS[ingest.log_argument(text)[0]].check(logs)
+                    LOG_FORMATS[log_argument(text)[0]].check(logs)
             beam_options(rest)
 
 

@@ -152,7 +152,7 @@ def read_manifest(folder: str, kind: str) -> dict[str, Any]:
         content = stream.read()
     try:
         manifest = json.loads(content)
-    except ValueError as cause:
+    except (ValueError, RecursionError) as cause:
         raise InputError(f"{path}: is not JSON: {cause}") from cause
     if not isinstance(manifest, dict) or manifest.get("kind") != kind:
         found = manifest.get("kind") if isinstance(manifest, dict) else type(manifest).__name__

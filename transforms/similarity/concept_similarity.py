@@ -260,8 +260,11 @@ def best_base_concepts(
     race = _Race.start(len(current), len(base), floor)
     if len(base):
         counts = sparse.csr_array((edges.data.astype(np.int64), edges.indices, edges.indptr), shape=edges.shape)
+        able = np.arange(len(current), dtype=np.int64)
+        if floor is not None:
+            able = _able_rows(current, counts, base, settings, floor)
         with base.similarities.taken() as similarities:
-            for rows, words in _chunks(current, base, len(hierarchy)):
+            for rows, words in _chunks(current, able, base, len(hierarchy)):
                 similarities.provide(words, base, hierarchy)
                 _search_chunk(current, counts, base, settings, rows, similarities, race)
     found = race.base >= 0
@@ -318,19 +321,57 @@ class _Race:
         self.extension[row], self.intension[row] = extension[order], intension[order]
 
 
-def _chunks(current: Concepts, base: BaseLattice, word_count: int) -> Iterator[tuple[Int64s, Int64s]]:
+def _able_rows(
+    current: Concepts, edges: sparse.csr_array, base: BaseLattice, settings: SimilaritySettings, floor: Floor
+) -> Int64s:
+    """Rows that may reach their floors by what their extensions are, whatever their words.
+
+    To make words' similarities ready is most of a search's work, so it is worth to know before whose are needed.
+    """
+    able = np.zeros(len(current), dtype=np.bool_)
+    step = max(1, BLOCK_CELLS // len(base))
+    for start in range(0, len(current), step):
+        rows = np.arange(start, min(len(current), start + step), dtype=np.int64)
+        row, _, extension = _extensions(current.select(rows), edges, base, settings)
+        largest = np.zeros(len(rows))
+        starts = group_starts(row)
+        if len(starts):
+            largest[row[starts]] = np.maximum.reduceat(extension, starts)
+        same_words = np.ones(len(rows))
+        # With the weight of P08 Sim is convex in the extension, too.
+        bound = np.maximum(
+            settings.upper_bound(largest, same_words), settings.upper_bound(np.zeros(len(rows)), same_words)
+        )
+        able[rows] = bound >= floor.score[rows]
+    return np.flatnonzero(able).astype(np.int64)
+
+
+def _extensions(
+    current: Concepts, edges: sparse.csr_array, base: BaseLattice, settings: SimilaritySettings
+) -> tuple[Int64s, Int64s, Float64s]:
+    """(row, column, extension) of the pairs whose extension is above 0, by ascending rows."""
+    members = _ones(current.extent_indptr, current.extent_indices, edges.shape[0], np.int64)
+    counts = (members @ edges) @ base.extents
+    row = np.repeat(np.arange(len(current), dtype=np.int64), np.diff(counts.indptr))
+    column = counts.indices.astype(np.int64)
+    larger = np.maximum(current.support[row], base.supports[column])
+    extension = np.minimum(counts.data / (larger * (EDGE_KINDS if settings.extension == "links" else 1)), 1.0)
+    return row, column, extension
+
+
+def _chunks(current: Concepts, rows: Int64s, base: BaseLattice, word_count: int) -> Iterator[tuple[Int64s, Int64s]]:
     """Rows in groups whose words' similarities fit the memory budget, with the distinct words of each, ascending."""
     limit = _word_limit(base)
-    waiting = [(0, len(current))] if len(current) else []
+    waiting = [rows] if len(rows) else []
     while waiting:
-        start, stop = waiting.pop()
+        group = waiting.pop()
         seen = np.zeros(word_count, dtype=np.bool_)
-        seen[current.intent_indices[current.intent_indptr[start] : current.intent_indptr[stop]]] = True
-        if stop - start > 1 and np.count_nonzero(seen) > limit:
-            middle = (start + stop) // 2
-            waiting += [(middle, stop), (start, middle)]
+        seen[current.select(group).intent_indices] = True
+        if len(group) > 1 and np.count_nonzero(seen) > limit:
+            middle = len(group) // 2
+            waiting += [group[middle:], group[:middle]]
         else:
-            yield np.arange(start, stop, dtype=np.int64), np.flatnonzero(seen)
+            yield group, np.flatnonzero(seen)
 
 
 def _word_limit(base: BaseLattice) -> int:
@@ -464,32 +505,12 @@ class _Block:
         similarities: _WordSimilarities,
         race: _Race,
     ) -> _Block:
-        """The block of current concepts at some rows of the race; those that can't reach their floors are left out."""
-        members = _ones(current.extent_indptr, current.extent_indices, edges.shape[0], np.int64)
-        counts = (members @ edges) @ base.extents
-        row = np.repeat(np.arange(len(rows), dtype=np.int64), np.diff(counts.indptr))
-        column = counts.indices.astype(np.int64)
-        larger = np.maximum(current.support[row], base.supports[column])
-        extension = np.minimum(counts.data / (larger * (EDGE_KINDS if settings.extension == "links" else 1)), 1.0)
+        """The block of current concepts, which are at some rows of the race."""
         intents = similarities.places[current.intent_indices].reshape(len(rows), -1)
-
-        largest = np.zeros(len(rows))
-        np.maximum.at(largest, row, extension)
-        # With the weight of P08 Sim is convex in the extension, too.
-        bound = np.maximum(
-            settings.upper_bound(largest, np.ones(len(rows))), settings.upper_bound(0 * largest, np.ones(len(rows)))
-        )
-        reachable = bound >= race.score[rows]
-        if not reachable.all():
-            kept = reachable[row]
-            row, column, extension = (np.cumsum(reachable) - 1)[row[kept]], column[kept], extension[kept]
-            rows, intents = rows[reachable], intents[reachable]
-        return cls(base, settings, similarities, race, rows, intents, row, column, extension)
+        return cls(base, settings, similarities, race, rows, intents, *_extensions(current, edges, base, settings))
 
     def search(self) -> None:
         """Settle the best pair of each row."""
-        if not len(self.rows):
-            return
         intension = self._intension_bounds()
         linked_intension = intension[self.linked_rows, self.linked_columns].astype(np.float64)
         bounds = self.settings.upper_bound(self.linked_extension, linked_intension)

@@ -33,7 +33,7 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # how a zstd file with its own dictionary begins
 _SKIPPABLE_HEAD_BYTES = 8  # magic and size of a skippable frame
 _MAX_DICTIONARY_BYTES = 8 << 20  # zstd's own tools train dictionaries of 110 KB
-_ZSTD_PIECE_BYTES = 4 << 10  # fed to zstd at once, whose output per call nothing else bounds
+_ZSTD_PIECE_BYTES = 512  # fed to zstd at once, whose output per call nothing else bounds: 4 bytes may give 128 KiB
 _PROBE_BYTES = 512  # decompressed bytes that show whether a frame begins with a record
 _DAMAGE = (zlib.error, zstandard.ZstdError)
 _WARC_LINE = re.compile(rb"WARC/[0-9]+\.[0-9]+[ \t]*\r?\n")
@@ -183,7 +183,7 @@ def _warc_headers(feed: _Feed) -> dict[str, str]:
             feed.skip_line_end(line)
             return {**headers, "content-length": ""}
         text = line.decode("utf-8", "replace").rstrip("\r\n")
-        if text[0] in " \t" and last:
+        if text.startswith((" ", "\t")) and last:
             headers[last] += " " + text.strip()
             continue
         name, colon, value = text.partition(":")

@@ -76,8 +76,12 @@ def read(stream: BinaryIO, *, source: str, groups: Sequence[int] | None = None) 
     check(stream, source=source)
     builder = BatchBuilder(STAGE)
     for rows in read_batches(stream, source, columns=tuple(COLUMNS), groups=groups):
-        for row in _conformed(rows, source).to_pylist():
-            _settle(builder, row)
+        reasons = rows.reasons.to_pylist()
+        for row, reason in zip(_conformed(rows.table, source).to_pylist(), reasons, strict=True):
+            if reason is None:
+                _settle(builder, row)
+            else:
+                builder.reject(reason, row["url"] or "")
         yield from builder.drain()
     yield from builder.drain(last=True)
 

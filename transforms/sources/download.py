@@ -1,22 +1,32 @@
-"""Fetching a file that the user named: retries, resumes, and never leaves the named server.
+"""Fetching a file that the user named: retries, resumes, and only from servers that the user named.
 
 A broken transfer continues where it broke (RFC 9110, section 14: Range with If-Range), as long as the server names
 its version of the file by a strong entity tag or a modification date; without either it starts anew, so that two
 versions are never glued together. A finished file is asked for again with the same validator and kept when the server
-says that it has not changed.
+says that it has not changed. Where the server tells a digest of the file (RFC 9530, or its forerunners Digest and
+Content-MD5), what arrived is held to it.
+
+Redirects lead to other hosts only where these are allowed, and then not to addresses of private networks, so that no
+server can make this machine ask its neighbours. What stands in a URL's query may be a secret: messages and files show a
+digest of it in its place. Passwords belong into the user's `.netrc`, which is honoured; a URL with one is refused.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
+import ipaddress
 import json
 import logging
 import re
+import socket
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 
 import requests
 import urllib3
@@ -27,12 +37,14 @@ CHUNK_BYTES = 1 << 18
 """Bytes read at a time: small enough to show progress on a slow line, large enough to cost nothing on a fast one."""
 
 MAX_REDIRECTS = 5
-"""Redirects followed one after another; more of them on one host are a loop."""
+"""Redirects followed one after another; more of them are a loop."""
 
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
+_DIGEST = re.compile(r"(?i)(sha-512|sha-256)=:?([A-Za-z0-9+/]+=*):?")
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 
 Report = Callable[[str, int, int | None], None]
@@ -55,7 +67,9 @@ class Policy:
         longest_wait: seconds that no wait exceeds, a server's Retry-After included.
         connect_timeout: seconds for a connection.
         read_timeout: seconds without a byte after which a transfer counts as broken.
+        longest: seconds that a download takes in all; a server that sends a byte now and then never times out.
         max_bytes: size above which a file is refused.
+        redirect_hosts: hosts that redirects may lead to besides the URL's own.
     """
 
     attempts: int = 5
@@ -63,7 +77,9 @@ class Policy:
     longest_wait: float = 60.0
     connect_timeout: float = 10.0
     read_timeout: float = 60.0
+    longest: float = 6 * 3600.0
     max_bytes: int = 4 << 30
+    redirect_hosts: frozenset[str] = frozenset()
 
 
 class _BrokenTransferError(Exception):
@@ -76,11 +92,19 @@ class _BrokenTransferError(Exception):
 
 @dataclass(frozen=True)
 class _Version:
-    """Which version of which file lies on disk; stands beside it as `<name>.json`."""
+    """Which version of which file lies on disk; stands beside it as `<name>.json`.
+
+    Attributes:
+        url: the file's URL as `shown_url` shows it.
+        etag: its entity tag.
+        modified: when it was modified, as the server wrote it.
+        digest: what the server says of it, algorithm and value in Base64.
+    """
 
     url: str
     etag: str | None
     modified: str | None
+    digest: tuple[str, str] | None = None
 
     @property
     def validator(self) -> str | None:
@@ -90,18 +114,39 @@ class _Version:
         return self.modified
 
 
+def shown_url(url: str) -> str:
+    """A URL as messages, manifests and notes may show it: without user and fragment, a digest in place of the query.
+
+    Paths, which are no http(s) URLs, are shown as they are.
+    """
+    if not url.startswith(("http://", "https://")):
+        return url
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url.partition("?")[0].rpartition("@")[2]
+    query = f"query-{hashlib.sha256(parts.query.encode('utf-8', 'replace')).hexdigest()[:8]}" if parts.query else ""
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
+
+
 def file_name(url: str) -> str:
     """The name that a URL's file gets on disk: the last segment of its path.
 
     Raises:
-        InputError: the URL is not http(s), has no host, or its last segment is no plain file name.
+        InputError: the URL is not http(s), has no host or a password, or its last segment is no plain file name.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
-        raise InputError(f"{url}: can't be downloaded; expected an http or https URL")
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in _DEFAULT_PORTS and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise InputError(f"{shown_url(url)}: can't be downloaded; expected an http or https URL")
+    if "@" in parts.netloc:
+        raise InputError(f"{shown_url(url)}: found a user in the URL, expected it in the file .netrc")
     name = parts.path.rsplit("/", 1)[-1]
     if _FILE_NAME.fullmatch(name) is None:
-        raise InputError(f"{url}: found '{name}' at the end of its path, expected a file name")
+        raise InputError(f"{shown_url(url)}: found '{name}' at the end of its path, expected a file name")
     return name
 
 
@@ -109,7 +154,7 @@ def download(url: str, folder: Path, *, policy: Policy | None = None, report: Re
     """Fetches a file, or finds that the copy in the folder is still the server's.
 
     Args:
-        url: http or https URL; redirects are followed on its own host only.
+        url: http or https URL; redirects are followed on its own host, and to hosts that the policy allows.
         folder: where `<name>` ends up, with `<name>.json` beside it and `<name>.part` while it is on its way.
         policy: how patient to be.
         report: called after each chunk.
@@ -126,15 +171,19 @@ def download(url: str, folder: Path, *, policy: Policy | None = None, report: Re
     folder.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
     failures = 0
+    end = time.monotonic() + policy.longest
     with requests.Session() as session:
         while True:
             before = _size(part)
             try:
-                return _fetch(session, url, target, part, policy, report)
+                return _fetch(session, url, target, part, policy, end, report)
             except _BrokenTransferError as broken:
                 failures = 1 if _size(part) > before else failures + 1
                 if failures >= policy.attempts:
-                    raise DownloadError(f"{url}: gave up after {failures} tries in a row: {broken}") from broken
+                    tries = f"gave up after {failures} tries in a row"
+                    raise DownloadError(f"{shown_url(url)}: {tries}: {broken}") from None
+                if time.monotonic() >= end:
+                    raise DownloadError(f"{shown_url(url)}: not done after {policy.longest:g} s: {broken}") from None
                 wait = policy.first_wait * 2 ** (failures - 1) if broken.wait is None else broken.wait
                 log.info("%s: %s; trying again", target.name, broken)
                 time.sleep(min(wait, policy.longest_wait))
@@ -145,7 +194,7 @@ def _size(path: Path) -> int:
 
 
 def _fetch(
-    session: requests.Session, url: str, target: Path, part: Path, policy: Policy, report: Report | None
+    session: requests.Session, url: str, target: Path, part: Path, policy: Policy, end: float, report: Report | None
 ) -> Path:
     """One try."""
     note = target.with_name(f"{target.name}.json")
@@ -162,33 +211,67 @@ def _fetch(
             return target
         if status == HTTPStatus.PARTIAL_CONTENT and "Range" in headers:
             total = _resumed_total(response, have, version, part)
+            digest = version.digest if version is not None else None
             mode = "ab"
         elif status == HTTPStatus.OK:
             total = _whole_total(response)
             target.unlink(missing_ok=True)
             part.unlink(missing_ok=True)
-            fresh = _Version(url, response.headers.get("ETag"), response.headers.get("Last-Modified"))
+            digest = _digest(response)
+            fresh = _Version(
+                shown_url(url), response.headers.get("ETag"), response.headers.get("Last-Modified"), digest
+            )
             note.write_text(json.dumps(asdict(fresh)), encoding="utf-8")
             have, mode = 0, "wb"
         else:
             raise _refusal(url, response, part)
         _check_size(url, total, policy)
-        have = _save(response, url, part, mode, have, total, policy, report)
+        have = _save(response, url, part, mode, have, total, policy, end, report)
     if total is not None and have != total:
         if have > total:
             part.unlink(missing_ok=True)
         raise _BrokenTransferError(f"the connection ended after {have} of {total} bytes")
+    _check_digest(part, digest)
     part.replace(target)
     return target
+
+
+def _digest(response: requests.Response) -> tuple[str, str] | None:
+    """Algorithm and value of the digest that an answer with the whole file tells; None where it tells none."""
+    for header in ("Repr-Digest", "Content-Digest", "Digest"):
+        found = _DIGEST.search(response.headers.get(header, ""))
+        if found is not None:
+            return found[1].lower().replace("-", ""), found[2]
+    md5 = response.headers.get("Content-MD5")
+    return None if md5 is None else ("md5", md5.strip())
+
+
+def _check_digest(part: Path, digest: tuple[str, str] | None) -> None:
+    """Takes the part away where it is not what the server says."""
+    if digest is None:
+        return
+    try:
+        expected = base64.b64decode(digest[1], validate=True)
+    except binascii.Error:
+        return
+    with part.open("rb") as stream:
+        found = hashlib.file_digest(stream, lambda: hashlib.new(digest[0], usedforsecurity=False)).digest()
+    if found != expected:
+        part.unlink()
+        raise _BrokenTransferError(f"found {digest[0]} {found.hex()}, expected {expected.hex()} as the server says")
 
 
 def _known_version(note: Path, url: str) -> _Version | None:
     """What stands in the note beside a file, if it is about this URL and readable."""
     try:
         version = _Version(**json.loads(note.read_text(encoding="utf-8")))
+        if version.digest is not None:
+            algorithm, value = version.digest
+            version = replace(version, digest=(str(algorithm), str(value)))
     except (OSError, ValueError, TypeError):
         return None
-    return version if version.url == url else None
+    texts = (version.url, version.etag or "", version.modified or "")
+    return version if version.url == shown_url(url) and all(isinstance(text, str) for text in texts) else None
 
 
 def _unless_unchanged(version: _Version) -> dict[str, str]:
@@ -198,7 +281,7 @@ def _unless_unchanged(version: _Version) -> dict[str, str]:
 
 
 def _get(session: requests.Session, url: str, headers: dict[str, str], policy: Policy) -> requests.Response:
-    """The answer to a request, after redirects within the host."""
+    """The answer to a request, after redirects within the host and to hosts that are allowed."""
     current = url
     for _ in range(MAX_REDIRECTS + 1):
         try:
@@ -210,25 +293,68 @@ def _get(session: requests.Session, url: str, headers: dict[str, str], policy: P
                 timeout=(policy.connect_timeout, policy.read_timeout),
             )
         except (requests.ConnectionError, requests.Timeout) as cause:
-            raise _BrokenTransferError(f"no answer: {cause}") from cause
-        except requests.RequestException as cause:
-            raise InputError(f"{url}: can't be requested: {cause}") from cause
+            raise _BrokenTransferError(f"no answer: {_without_query(cause, current)}") from None
+        except (requests.RequestException, ValueError) as cause:
+            raise InputError(f"{shown_url(url)}: can't be requested: {_without_query(cause, current)}") from None
         if response.status_code not in _REDIRECTS or "Location" not in response.headers:
             return response
         response.close()
-        following = urljoin(current, response.headers["Location"])
-        if not _same_server(current, following):
-            raise InputError(
-                f"{url}: redirects to {following}, expected a redirect within {urlsplit(url).netloc}; "
-                "name that URL if it is the one you mean"
-            )
-        current = following
-    raise InputError(f"{url}: found more than {MAX_REDIRECTS} redirects in a row")
+        current = _followed(url, current, response.headers["Location"], policy)
+    raise InputError(f"{shown_url(url)}: found more than {MAX_REDIRECTS} redirects in a row")
 
 
-def _same_server(current: str, following: str) -> bool:
+def _without_query(cause: BaseException, url: str) -> str:
+    """An error's message without what its URL asks for, which may be a secret."""
+    query = urlsplit(url).query
+    return str(cause).replace(query, "...") if query else str(cause)
+
+
+def _followed(url: str, current: str, location: str, policy: Policy) -> str:
+    """Where a redirect leads, if it may be followed."""
+    try:
+        following = urljoin(current, location)
+        here, there = urlsplit(current), urlsplit(following)
+        same = _same_server(here, there)
+    except ValueError as cause:
+        raise InputError(f"{shown_url(url)}: redirects to what is no URL, expected one") from cause
+    if same:
+        return following
+    host = there.hostname or ""
+    downgraded = here.scheme == "https" and there.scheme != "https"
+    if host not in policy.redirect_hosts or there.scheme not in _DEFAULT_PORTS or "@" in there.netloc or downgraded:
+        raise InputError(
+            f"{shown_url(url)}: redirects to {shown_url(following)}, expected a redirect within {here.netloc}; "
+            "name that URL if it is the one you mean, or allow its host with --redirect-host"
+        )
+    private = _private_address(host)
+    if private is not None:
+        raise InputError(f"{shown_url(url)}: redirects to {host}, which is {private}, expected a public address")
+    return following
+
+
+def _private_address(host: str) -> str | None:
+    """An address of the host that is not public (of this machine or a private network); None if there is none."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as cause:
+        raise _BrokenTransferError(f"{host} has no address: {cause}") from cause
+    addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
+    return next((str(address) for address in addresses if not _is_public(address)), None)
+
+
+def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Whether an address is of the public network; where IPv6 stands for an IPv4 address, whether that is."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if address in _NAT64:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            return _is_public(inner)
+    return address.is_global and not address.is_multicast
+
+
+def _same_server(here: SplitResult, there: SplitResult) -> bool:
     """Whether two URLs name one server; the step from http to https on their usual ports is no other server."""
-    here, there = urlsplit(current), urlsplit(following)
     if here.hostname != there.hostname:
         return False
     ports = [parts.port or _DEFAULT_PORTS.get(parts.scheme) for parts in (here, there)]
@@ -262,12 +388,12 @@ def _refusal(url: str, response: requests.Response, part: Path) -> Exception:
     if status in _TRANSIENT:
         after = response.headers.get("Retry-After", "")
         return _BrokenTransferError(f"found status {status}", wait=float(after) if after.isdecimal() else None)
-    return InputError(f"{url}: found status {status} {response.reason}, expected 200")
+    return InputError(f"{shown_url(url)}: found status {status} {response.reason}, expected 200")
 
 
 def _check_size(url: str, size: int | None, policy: Policy) -> None:
     if size is not None and size > policy.max_bytes:
-        raise InputError(f"{url}: found {size} bytes, expected at most {policy.max_bytes}")
+        raise InputError(f"{shown_url(url)}: found {size} bytes, expected at most {policy.max_bytes}")
 
 
 def _save(
@@ -278,6 +404,7 @@ def _save(
     have: int,
     total: int | None,
     policy: Policy,
+    end: float,
     report: Report | None,
 ) -> int:
     """Appends what arrives to the part on disk; gives its size."""
@@ -293,6 +420,8 @@ def _save(
                 raise _BrokenTransferError(f"the connection broke after {have} bytes: {cause}") from cause
             if not chunk:
                 return have
+            if time.monotonic() > end:
+                raise _BrokenTransferError(f"the server was too slow: {have} bytes so far")
             sink.write(chunk)
             have += len(chunk)
             _check_size(url, have, policy)

@@ -15,10 +15,13 @@ from transforms.columnar import files
 from transforms.sources import cc_index, heritrix, nutch, scrapy, tables, warc, wat, wet
 from transforms.sources.archive import may_be_archive
 from transforms.sources.batch import SourceBatch
-from transforms.sources.download import download
+from transforms.sources.download import Policy, download
 from transforms.sources.logs.lines import DamagedStreamError, decompressed, is_compressed, line_range
 from transforms.sources.pages import CrawlLimits
 from transforms.sources.parquet import groups_in_range
+
+MAX_LISTING_BYTES = 64 << 20
+"""Bytes of a list of paths, decompressed: four times the longest list of Common Crawl's crawls."""
 
 _HEAD_BYTES = 4096
 
@@ -65,7 +68,7 @@ def expand(option: str, pattern: str) -> list[str]:
     return found
 
 
-def listed_paths(listing: str, base_url: str | None) -> list[str]:
+def listed_paths(listing: str, base_url: str | None, policy: Policy | None = None) -> list[str]:
     """Paths that a list names, one a line, each behind the base unless it is a whole URL.
 
     The list may be compressed, as lists of Common Crawl are.
@@ -73,11 +76,18 @@ def listed_paths(listing: str, base_url: str | None) -> list[str]:
     Raises:
         InputError: the list can't be read or is empty.
     """
-    with open_source(listing) as stream:
+    pieces: list[bytes] = []
+    size = 0
+    with open_source(listing, policy) as stream:
         try:
-            content = b"".join(decompressed(stream))
+            for piece in decompressed(stream):
+                pieces.append(piece)
+                size += len(piece)
+                if size > MAX_LISTING_BYTES:
+                    raise InputError(f"{listing}: lists paths in more than {MAX_LISTING_BYTES:,} bytes, expected less")
         except DamagedStreamError as cause:
             raise InputError(f"{listing}: can't be read: {cause}") from cause
+    content = b"".join(pieces)
     paths = [line.strip() for line in content.decode("utf-8", "replace").splitlines() if line.strip()]
     if not paths:
         raise InputError(f"{listing}: lists no path, expected one a line")
@@ -87,8 +97,12 @@ def listed_paths(listing: str, base_url: str | None) -> list[str]:
 
 
 @contextmanager
-def open_source(path: str) -> Iterator[BinaryIO]:
+def open_source(path: str, policy: Policy | None = None) -> Iterator[BinaryIO]:
     """A source opened for reading, seekable; one behind http(s) is fetched into a temporary file first.
+
+    Args:
+        path: the source.
+        policy: how it is fetched.
 
     Raises:
         InputError: it can't be read.
@@ -97,8 +111,10 @@ def open_source(path: str) -> Iterator[BinaryIO]:
         with files.open_binary(path) as stream:
             yield stream
         return
-    with tempfile.TemporaryDirectory(prefix="semrank-") as folder, download(path, Path(folder)).open("rb") as stream:
-        yield stream
+    with tempfile.TemporaryDirectory(prefix="semrank-") as folder:
+        fetched = download(path, Path(folder), policy=policy)
+        with fetched.open("rb") as stream:
+            yield stream
 
 
 def size_of(path: str) -> int | None:

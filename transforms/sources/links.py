@@ -7,7 +7,7 @@ from collections import Counter
 
 import can_ada
 
-from transforms.sources.urls import CanonicalUrl, canonical_url, parse_base
+from transforms.sources.urls import MAX_URL_CHARS, CanonicalUrl, canonical_url, parse_base
 
 DEFAULT_MAX_LINKS = 2_000
 """Links taken from a page, in document order: menus and maps of large sites stay below it, link farms don't."""
@@ -17,6 +17,9 @@ MAX_ANCHOR_CHARS = 500
 
 MAX_REFRESH_SECONDS = 10
 """Longest delay of a refresh that makes a page an alias of its target; a page shown longer is a page with a link."""
+
+MAX_BASE_CHARS = MAX_URL_CHARS
+"""Characters of a base element's reference: each link of the page would have to carry what is longer."""
 
 _REFRESH = re.compile(
     r"\s*([0-9]{1,6})(?:\.[0-9]*)?\s*[;,\s]\s*(?:url\s*=\s*|(?!\s*url\s*=))[\"']?([^\"'>]+)", re.IGNORECASE
@@ -69,7 +72,9 @@ class PageLinks:
 
     def base(self, href: str) -> None:
         """Take the page's base element, which may itself be relative to the page."""
-        if self._base is not None:
+        if len(href) > MAX_BASE_CHARS:
+            self.counters["base-invalid"] += 1
+        elif self._base is not None:
             try:
                 self._base = self._base + href
             except (ValueError, TypeError):
@@ -83,9 +88,7 @@ class PageLinks:
 
     def link(self, href: str, anchor: str | None, rel: str | None) -> None:
         """Take a link: its reference, text and relations."""
-        self._seen += 1
-        if self._seen > self._max_links:
-            self.counters["links-over-cap"] += 1
+        if self._is_over_cap():
             return
         if href.lstrip().startswith("#"):
             self.counters["links-to-fragment"] += 1
@@ -101,6 +104,14 @@ class PageLinks:
         else:
             self.bad.append((reason or "url-invalid", href.strip()))
 
+    def _is_over_cap(self) -> bool:
+        """Count a reference; whether it is one too many, which is counted, too."""
+        self._seen += 1
+        if self._seen > self._max_links:
+            self.counters["links-over-cap"] += 1
+            return True
+        return False
+
     def _add(self, url: str, anchor: str | None, nofollow: bool) -> None:
         self.targets.append(url)
         self.anchors.append(anchor)
@@ -109,7 +120,7 @@ class PageLinks:
     def refresh_to(self, content: str) -> None:
         """Take the content of a refresh meta element or header; the first that leads elsewhere at once counts."""
         found = _REFRESH.match(content)
-        if found is None:
+        if found is None or self._is_over_cap():
             return
         url, reason = canonical_url(found[2].strip(), self._base)
         if url is None:

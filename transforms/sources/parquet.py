@@ -2,31 +2,79 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from schemas.errors import InputError
+from transforms.columnar.arrays import column_array
+from transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
+from transforms.sources.batch import MAX_REJECT_CHARS
 
 MAGIC = b"PAR1"
 """How a Parquet file begins (and ends)."""
 
 READ_ROWS = 1 << 14
-"""Rows that are worked on at once: some 2 MiB of links, and no more than some 50 MiB of pages."""
+"""Rows that are worked on at once, at most: some 2 MiB of links."""
+
+READ_BYTES = 16 << 20
+"""Bytes of texts that are worked on at once, at most, but for a single row: a few KiB of a file may stand for more."""
+
+MAX_ROW_BYTES = DEFAULT_MAX_RECORD_BYTES
+"""Bytes of texts that a row may have, as records of other formats."""
 
 
-def open_parquet(stream: BinaryIO, source: str) -> pq.ParquetFile:
+_SKEW = 4  # how many times too much Arrow may reserve for texts
+
+_UNREADABLE = (
+    pa.ArrowException,
+    OSError,
+    ValueError,
+    RuntimeError,
+    LookupError,
+    ArithmeticError,
+    MemoryError,
+    TypeError,
+)
+"""What Arrow raises for damaged files, exceptions of its C++ code as Cython translates them among them."""
+
+
+class Rows(NamedTuple):
+    """Rows of a file.
+
+    Attributes:
+        table: the rows; bytes of texts that are no UTF-8 are U+FFFD, and long texts of too large rows null.
+        reasons: string[n], COLUMN-undecodable or record-too-large where that is so, else null.
+    """
+
+    table: pa.Table
+    reasons: pa.Array
+
+
+def open_parquet(stream: BinaryIO, source: str, *, encoded: Sequence[str] = ()) -> pq.ParquetFile:
     """A Parquet file.
+
+    Args:
+        stream: seekable binary stream.
+        source: name of the file, for messages.
+        encoded: columns of texts that are read as dictionaries.
 
     Raises:
         InputError: the stream holds none that can be read.
     """
     try:
-        return pq.ParquetFile(stream)
-    except (pa.ArrowException, OSError) as cause:
+        file = pq.ParquetFile(stream, read_dictionary=list(encoded))
+        _ = file.schema_arrow
+    except _UNREADABLE as cause:
         raise _unreadable(source, cause) from cause
+    return file
 
 
 def _unreadable(source: str, cause: BaseException) -> InputError:
@@ -35,39 +83,139 @@ def _unreadable(source: str, cause: BaseException) -> InputError:
 
 
 def groups_in_range(stream: BinaryIO, source: str, start: int, end: int | None) -> list[int]:
-    """The row groups whose data begin in bytes [start, end) of the file.
+    """The row groups that begin in bytes [start, end) of the file, by the share of the data before them.
 
-    Ranges that follow each other give every row group once.
+    Ranges that follow each other give every row group once. Where exactly a group begins stands in the metadata of its
+    columns; Arrow ends the process where these are damaged, so they are not looked at.
     """
     metadata = open_parquet(stream, source).metadata
-    groups = []
-    for group in range(metadata.num_row_groups):
-        if metadata.num_columns:
-            column = metadata.row_group(group).column(0)
-            begins = min(at for at in (column.dictionary_page_offset, column.data_page_offset) if at)
-        else:
-            begins = 0
-        if begins >= start and (end is None or begins < end):
-            groups.append(group)
-    return groups
+    size = stream.seek(0, io.SEEK_END)
+    weights = [max(0, metadata.row_group(group).total_byte_size) for group in range(metadata.num_row_groups)]
+    total = max(1, sum(weights))
+    begins = [min(before * size // total, size - 1) for before in itertools.accumulate(weights, initial=0)]
+    return [group for group, at in enumerate(begins[:-1]) if at >= start and (end is None or at < end)]
 
 
 def read_batches(
     stream: BinaryIO, source: str, *, columns: Sequence[str], groups: Sequence[int] | None = None
-) -> Iterator[pa.Table]:
-    """The rows of some row groups (all if None) in tables of at most `READ_ROWS` rows, with the columns that exist.
+) -> Iterator[Rows]:
+    """The rows of some row groups (all if None), at most `READ_ROWS` at once, with the columns that exist.
+
+    Texts are read as dictionaries, as they mostly stand in the file, and decoded in pieces of at most `READ_BYTES`: a
+    dictionary with one text of a megabyte, which fits a few hundred bytes, may stand for that text in every row.
 
     Raises:
         InputError: the file can't be read.
     """
-    file = open_parquet(stream, source)
-    present = [name for name in columns if name in file.schema_arrow.names]
+    schema = open_parquet(stream, source).schema_arrow
+    present = [name for name in columns if name in schema.names]
+    texts = [name for name in present if _is_text(schema.field(name).type)]
+    file = open_parquet(stream, source, encoded=texts)
     batches = file.iter_batches(batch_size=READ_ROWS, row_groups=groups, columns=present, use_threads=False)
     while True:
         try:
             batch = next(batches, None)
-        except (pa.ArrowException, OSError) as cause:
+            for column in batch.columns if batch is not None else ():
+                _check_indices(column)
+        except _UNREADABLE as cause:
             raise _unreadable(source, cause) from cause
         if batch is None:
             return
-        yield pa.Table.from_batches([batch])
+        yield from _bounded(pa.Table.from_batches([batch]))
+
+
+def _check_indices(column: pa.Array) -> None:
+    """Arrow takes on trust that a damaged file's indices lie inside their dictionary; raises ArrowInvalid otherwise."""
+    if pa.types.is_dictionary(column.type):
+        bounds = pc.min_max(column.indices).as_py()
+        if bounds["max"] is not None and not 0 <= bounds["min"] <= bounds["max"] < len(column.dictionary):
+            raise pa.ArrowInvalid(f"found index {bounds['max']} in a dictionary of {len(column.dictionary)} texts")
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype))
+
+
+def _bounded(table: pa.Table) -> Iterator[Rows]:
+    """The rows in pieces of at most `READ_BYTES` of texts once these are decoded, or of one row."""
+    sizes = np.zeros(table.num_rows, dtype=np.int64)
+    lengths: dict[int, npt.NDArray[np.int64]] = {}
+    for position, column in enumerate(map(column_array, table.columns)):
+        if pa.types.is_dictionary(column.type):
+            of_values = pc.binary_length(column.dictionary).cast(pa.int64())
+            lengths[position] = pc.fill_null(of_values.take(column.indices), 0).to_numpy(zero_copy_only=False)
+            sizes += lengths[position]
+    large = sizes > MAX_ROW_BYTES
+    if large.any():
+        for position, own in lengths.items():
+            kept = pa.array(~large | (own <= MAX_REJECT_CHARS))
+            column = column_array(table.column(position))
+            indices = pc.if_else(kept, column.indices, pa.scalar(None, column.indices.type))
+            shortened = pa.DictionaryArray.from_arrays(indices, column.dictionary)
+            table = table.set_column(position, table.column_names[position], shortened)
+            sizes[large] -= np.where(own[large] > MAX_REJECT_CHARS, own[large], 0)
+    reasons = pc.if_else(pa.array(large), "record-too-large", pa.scalar(None, pa.string()))
+    begin = 0
+    ends = np.cumsum(sizes)
+    while begin < table.num_rows:
+        before = int(ends[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, before + READ_BYTES, side="right")))
+        piece = _decoded(table.slice(begin, end - begin))
+        yield Rows(piece.table, pc.coalesce(reasons.slice(begin, end - begin), piece.reasons))
+        begin = end
+
+
+def _decoded(table: pa.Table) -> Rows:
+    """The rows with texts that are UTF-8, which Arrow takes for granted and files need not keep."""
+    reasons = pa.nulls(table.num_rows, pa.string())
+    for position, name in enumerate(table.column_names):
+        column = column_array(table.column(position))
+        if pa.types.is_dictionary(column.type):
+            column = _plain(column)
+            table = table.set_column(position, name, column)
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            column, damaged = _mended(column)
+            table = table.set_column(position, name, column)
+            reason = f"{name.replace('_', '-')}-undecodable"
+            reasons = pc.coalesce(reasons, pc.if_else(pa.array(damaged), reason, pa.scalar(None, pa.string())))
+    return Rows(table, reasons)
+
+
+def _plain(column: pa.DictionaryArray) -> pa.Array:
+    """A column of texts without its dictionary.
+
+    Arrow reserves the mean length of the dictionary's texts for each row. Where few rows have the long ones that may be
+    a thousand times too much, so the texts are put together here.
+    """
+    texts = column.dictionary.cast(pa.large_binary())
+    lengths = pc.fill_null(pc.binary_length(texts).take(column.indices), 0).to_numpy(zero_copy_only=False)
+    size = int(lengths.sum())
+    if len(column) * texts.nbytes <= _SKEW * max(1, len(texts)) * (size + READ_BYTES):
+        return column.dictionary_decode()
+    values = texts.to_pylist()
+    content = b"".join([values[index] or b"" for index in column.indices.drop_null().to_pylist()])
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    nulls = pc.is_null(column, nan_is_null=False).to_numpy(zero_copy_only=False)
+    valid = pa.py_buffer(np.packbits(~nulls, bitorder="little").tobytes())
+    return pa.StringArray.from_buffers(len(column), pa.py_buffer(offsets.tobytes()), pa.py_buffer(content), valid)
+
+
+def _mended(column: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    """A column of texts or lists of texts with U+FFFD for what is no UTF-8, and which rows had such, bool[n]."""
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        column = column.cast(pa.list_(column.type.value_type))
+        words, damaged = _mended(column.flatten())
+        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        ends = np.cumsum(lengths, dtype=np.int64)
+        offsets = np.concatenate([[0], ends]).astype(np.int32)
+        before = np.concatenate([[0], np.cumsum(damaged, dtype=np.int64)])
+        return (
+            pa.ListArray.from_arrays(pa.array(offsets), words, mask=column.is_null()),
+            before[ends] > before[ends - lengths],
+        )
+    values = column.cast(pa.binary()).to_pylist()
+    texts = [None if value is None else value.decode("utf-8", "replace") for value in values]
+    changed = [text is not None and text.encode() != value for text, value in zip(texts, values, strict=True)]
+    return pa.array(texts, pa.string()), np.array(changed, dtype=np.bool_)

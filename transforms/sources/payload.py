@@ -19,6 +19,9 @@ HEADERS = frozenset({"content-type", "content-encoding", "transfer-encoding", "l
 MAX_HEADER_BYTES = 1 << 16
 """Bytes in which the empty line after the headers must come: servers themselves refuse 8-64 KiB."""
 
+MAX_ENCODINGS = 4
+"""Content encodings of a body that are undone: servers apply one, and each may cost as much as a whole record."""
+
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
 """Content types that are read as HTML."""
 
@@ -121,7 +124,10 @@ def decode_body(message: HttpMessage, max_bytes: int) -> Body:
     if "chunked" in message.headers.get("transfer-encoding", "").lower() and _CHUNK_HEAD.match(content):
         content, whole = _join_chunks(content)
         problem = None if whole else "body-truncated"
-    for encoding in reversed(message.headers.get("content-encoding", "").lower().split(",")):
+    encodings = message.headers.get("content-encoding", "").lower().split(",")
+    if len(encodings) > MAX_ENCODINGS:
+        return Body(b"", "body-undecodable")
+    for encoding in reversed(encodings):
         decoded = _decompress(content, encoding.strip(), max_bytes)
         content, problem = decoded.content, decoded.problem or problem
     if len(content) > max_bytes:

@@ -17,6 +17,7 @@ from transforms.columnar.ids import text_ids
 from transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, WriteOne, WritePartitions
 from transforms.sources import snapshot
 from transforms.sources.batch import TABLES, SourceBatch
+from transforms.sources.download import shown_url
 from transforms.sources.logs.sessions import click_sequences
 from transforms.sources.traps import trap_candidates, trap_marks
 
@@ -165,7 +166,7 @@ def _balance(source: SourceRange, batch: SourceBatch) -> pa.Table:
     counts += [("rows", name, table.num_rows) for name, table in batch.tables.items()]
     kinds, names, numbers = zip(*counts, strict=True)
     return pa.table(
-        [[source.path] * len(counts), [source.format] * len(counts), kinds, names, numbers],
+        [[shown_url(source.path)] * len(counts), [source.format] * len(counts), kinds, names, numbers],
         schema=snapshot.BALANCE_SCHEMA,
     )
 

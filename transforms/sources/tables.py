@@ -115,8 +115,9 @@ def read_parquet(
     check_parquet(stream, table=table, source=source)
     builder = BatchBuilder(table)
     for rows in read_batches(stream, source, columns=expected.schema.names, groups=groups):
-        prepared, invalid = _prepared(rows, expected)
-        _settle(builder, expected, conform(prepared, expected, check_nulls=False), invalid, _row_quote(rows))
+        prepared, invalid = _prepared(rows.table, expected)
+        conformed = conform(prepared, expected, check_nulls=False)
+        _settle(builder, expected, conformed, pc.coalesce(rows.reasons, invalid), _row_quote(rows.table))
         yield from builder.drain()
     yield from builder.drain(last=True)
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar.arrays import Int64s, group_starts, int64s, members, positions, ragged, sum_by_key
+from transforms.columnar.arrays import Int64s, group_starts, int64s, members, positions, ragged, row_keys, sum_by_key
 from transforms.columnar.ids import combine_ids
 from transforms.weblog.clicks import Clicks
 
@@ -23,6 +23,9 @@ ISA, PART_OF = "ISA", "PART_OF"
 
 PAIR_BUDGET = 1 << 22
 """Word pairs made at a time: 2^22 pairs of int64 keys and witnesses are some 100 MB while they are sorted."""
+
+_KEY_SPACE = 1 << 62
+"""Numbers of pairs with their witnesses stay below it, far from the limit of int64."""
 
 SCOPE_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("url_id", "scope", "word", "clicks")])
 WITNESS_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("target_id", "source_id", "scope", "word")])
@@ -72,13 +75,12 @@ def _replaced_groups(user: Int64s, groups: pa.Table) -> Int64s:
 
 
 def _sum_scopes(url: Int64s, scope: Int64s, word: Int64s, clicks: Int64s) -> pa.Table:
-    order = np.lexsort((word, scope, url))
-    url, scope, word, clicks = url[order], scope[order], word[order], clicks[order]
-    new = np.ones(len(url), dtype=np.bool_)
-    new[1:] = (url[1:] != url[:-1]) | (scope[1:] != scope[:-1]) | (word[1:] != word[:-1])
-    starts = np.flatnonzero(new)
-    sums = np.add.reduceat(clicks, starts) if len(starts) else clicks
-    return pa.table([url[starts], scope[starts], word[starts], sums], schema=SCOPE_SCHEMA)
+    keys = row_keys(url, scope, word)
+    order = np.argsort(keys)
+    starts = group_starts(keys[order])
+    sums = np.add.reduceat(clicks[order], starts) if len(starts) else clicks
+    first = order[starts]
+    return pa.table([url[first], scope[first], word[first], sums], schema=SCOPE_SCHEMA)
 
 
 def leading_words(rows: pa.Table, max_words: int) -> pa.Table:
@@ -92,24 +94,36 @@ def leading_words(rows: pa.Table, max_words: int) -> pa.Table:
         Distinct (url_id, scope, word), sorted by them, a table of `SCOPE_SCHEMA`.
     """
     merged = _sum_scopes(*(int64s(rows[name]) for name in ("url_id", "scope", "word", "clicks")))
-    url, word = int64s(merged["url_id"]), int64s(merged["word"])
-    order = np.lexsort((word, url))
-    new = np.ones(len(order), dtype=np.bool_)
-    new[1:] = (url[order][1:] != url[order][:-1]) | (word[order][1:] != word[order][:-1])
-    starts = np.flatnonzero(new)
-    if not len(starts):
+    number, count = _numbered(int64s(merged["url_id"]))
+    # Few URLs have so many rows that they may have too many words.
+    crowded = np.bincount(number, minlength=count) > max_words
+    place = np.flatnonzero(crowded[number]) if count else number
+    if not len(place):
         return merged
-    totals = np.add.reduceat(int64s(merged["clicks"])[order], starts)
-    pair_url, pair_word = url[order][starts], word[order][starts]
-    by_clicks = np.lexsort((pair_word, -totals, pair_url))
+    url, word = number[place], int64s(merged["word"])[place]
+    keys = row_keys(url, word)
+    order = np.argsort(keys)
+    starts = group_starts(keys[order])
+    totals = np.add.reduceat(int64s(merged["clicks"])[place[order]], starts)
+    pair_url, pair_word = url[order[starts]], word[order[starts]]
+    by_clicks = np.argsort(row_keys(pair_url, -totals, pair_word))
     rank_start = group_starts(pair_url[by_clicks])
     lengths = np.diff(np.append(rank_start, len(by_clicks)))
     rank = np.arange(len(by_clicks)) - np.repeat(rank_start, lengths)
-    leads = np.zeros(len(starts), dtype=np.bool_)
-    leads[by_clicks[rank < max_words]] = True
-    keep = np.zeros(len(url), dtype=np.bool_)
-    keep[order] = np.repeat(leads, np.diff(np.append(starts, len(order))))
+    follows = np.ones(len(starts), dtype=np.bool_)
+    follows[by_clicks[rank < max_words]] = False
+    keep = np.ones(len(number), dtype=np.bool_)
+    keep[place[order[np.repeat(follows, np.diff(np.append(starts, len(order))))]]] = False
     return merged.filter(pa.array(keep))
+
+
+def _numbered(*sorted_columns: Int64s) -> tuple[Int64s, int]:
+    """The number of each run of equal rows, int64[n] from 0, and how many there are."""
+    fresh = np.zeros(len(sorted_columns[0]), dtype=np.bool_)
+    for column in sorted_columns:
+        fresh[1:] |= column[1:] != column[:-1]
+    numbers = np.cumsum(fresh, dtype=np.int64)
+    return numbers, int(numbers[-1]) + 1 if len(numbers) else 0
 
 
 def isa_pairs(rows: pa.Table, word_count: int) -> Iterator[pa.Table]:
@@ -125,37 +139,39 @@ def isa_pairs(rows: pa.Table, word_count: int) -> Iterator[pa.Table]:
     url, scope, word = (int64s(rows[name]) for name in ("url_id", "scope", "word"))
     if not len(url):
         return
-    new = np.ones(len(url), dtype=np.bool_)
-    new[1:] = (url[1:] != url[:-1]) | (scope[1:] != scope[:-1])
-    starts = np.flatnonzero(new)
+    starts = group_starts(_numbered(url, scope)[0])
     ends = np.repeat(np.append(starts[1:], len(url)), np.diff(np.append(starts, len(url))))
     later = ends - np.arange(len(url)) - 1
-    for begin, end in _url_chunks(url, later):
+    page, _ = _numbered(url)
+    for begin, end in _witness_chunks(page, later):
         first, second = ragged(np.arange(begin, end) + 1, later[begin:end])
         first = first + begin
-        yield _count_witnesses(word[first], word[second], url[first], word_count)
+        yield _count_witnesses(word[first], word[second], page[first] - page[begin], word_count)
 
 
-def _url_chunks(url: Int64s, work: Int64s) -> Iterator[tuple[int, int]]:
-    """Ranges of whole URLs with about `PAIR_BUDGET` pairs each."""
-    starts = group_starts(url)
+def _witness_chunks(witness: Int64s, work: Int64s) -> Iterator[tuple[int, int]]:
+    """Ranges of whole witnesses, whose numbers are sorted, with about `PAIR_BUDGET` pairs each."""
+    starts = group_starts(witness)
     total = np.add.reduceat(work, starts)
     chunk = np.cumsum(total) // PAIR_BUDGET
-    cuts = np.append(starts[group_starts(chunk)], len(url))
+    cuts = np.append(starts[group_starts(chunk)], len(witness))
     yield from zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
 
 
 def _count_witnesses(source: Int64s, target: Int64s, witness: Int64s, word_count: int) -> pa.Table:
-    """Distinct (source, target, witness) counted by (source, target)."""
-    pair = source * word_count + target
-    order = np.lexsort((witness, pair))
-    pair, witness = pair[order], witness[order]
-    new = np.ones(len(pair), dtype=np.bool_)
-    new[1:] = (pair[1:] != pair[:-1]) | (witness[1:] != witness[:-1])
-    pair = pair[new]
+    """Distinct (source, target, witness) counted by (source, target); witnesses are numbers from 0."""
+    pair, span = source * word_count + target, int(witness.max(initial=0)) + 1
+    distinct = None
+    if word_count * word_count * span > _KEY_SPACE:
+        distinct = np.unique(pair)
+        pair = np.searchsorted(distinct, pair)
+    # To sort numbers takes a tenth of the time of sorting places by them.
+    keys = np.sort(pair * span + witness)
+    pair = keys[group_starts(keys)] // span
     starts = group_starts(pair)
     counts = np.diff(np.append(starts, len(pair))).astype(np.int64)
-    return pa.table([pair[starts] // word_count, pair[starts] % word_count, counts], schema=PAIR_SCHEMA)
+    pair = pair[starts] if distinct is None else distinct[pair[starts]]
+    return pa.table([pair // word_count, pair % word_count, counts], schema=PAIR_SCHEMA)
 
 
 def merge_pairs(parts: Iterable[pa.Table]) -> pa.Table:
@@ -200,12 +216,12 @@ def link_witnesses(links: pa.Table, rows: pa.Table, in_base: npt.NDArray[np.bool
 
 def _distinct_links(links: pa.Table) -> tuple[Int64s, Int64s]:
     source, target = int64s(links["source_id"]), int64s(links["target_id"])
-    order = np.lexsort((target, source))
+    keys = row_keys(source, target)
+    order = np.argsort(keys)
+    order = order[group_starts(keys[order])]
     source, target = source[order], target[order]
-    new = np.ones(len(source), dtype=np.bool_)
-    new[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
-    new &= source != target
-    return source[new], target[new]
+    different = source != target
+    return source[different], target[different]
 
 
 def _work_chunks(work: Int64s) -> Iterator[tuple[int, int]]:
@@ -229,27 +245,25 @@ def part_of_pairs(witnesses: pa.Table, rows: pa.Table, in_current: npt.NDArray[n
         one of them.
     """
     words = rows.filter(pa.array(in_current[int64s(rows["word"])]))
-    witnesses = witnesses.sort_by([("target_id", "ascending"), ("source_id", "ascending")])
+    if not words.num_rows or not witnesses.num_rows:
+        return
     target, source = int64s(witnesses["target_id"]), int64s(witnesses["source_id"])
+    link = row_keys(target, source)
+    by_link = np.argsort(link)
+    link, _ = _numbered(link[by_link])
     key = combine_ids(int64s(words["url_id"]), int64s(words["scope"]))
-    order = np.argsort(key, kind="stable")
+    order = np.argsort(key)
     key, word = key[order], int64s(words["word"])[order]
-    wanted = combine_ids(target, int64s(witnesses["scope"]))
-    begin = np.searchsorted(key, wanted, side="left")
-    lengths = np.searchsorted(key, wanted, side="right") - begin
-    link_id = combine_ids(source, target)
-    source_word = int64s(witnesses["word"])
-    for low, high in _url_chunks_of_links(link_id, lengths):
+    begins = group_starts(key)
+    found = positions(key[begins], combine_ids(target, int64s(witnesses["scope"]))[by_link])
+    lengths = np.where(found >= 0, np.diff(np.append(begins, len(key)))[found], 0)
+    begin, source_word = begins[found], int64s(witnesses["word"])[by_link]
+    for low, high in _witness_chunks(link, lengths):
         row, place = ragged(begin[low:high], lengths[low:high])
         row = row + low
         different = source_word[row] != word[place]
         row, place = row[different], place[different]
-        yield _count_witnesses(source_word[row], word[place], link_id[row], len(in_current))
-
-
-def _url_chunks_of_links(link_id: Int64s, work: Int64s) -> Iterator[tuple[int, int]]:
-    if len(link_id):
-        yield from _url_chunks(link_id, work)
+        yield _count_witnesses(source_word[row], word[place], link[row] - link[low], len(in_current))
 
 
 def settle_relations(isa: pa.Table, part_of: pa.Table, min_support: int, word_count: int) -> tuple[pa.Table, pa.Table]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from transforms.columnar.arrays import Int64s, bounded_slices, int64s
+from transforms.columnar.arrays import MAIN, Int64s, bounded_slices, int64s
 from transforms.columnar.ids import digest_table
 from transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, ReadParquet
 from transforms.weblog import relations, sequences
@@ -19,7 +19,7 @@ from transforms.weblog.clicks import COLUMNS, WordsOf, read_clicks, url_word_cli
 from transforms.weblog.groups import minhash_groups, user_groups, user_words, users_of_several_groups
 
 SEQUENCES, WORD_CLICKS, URL_CLICKS, WORDS, DIGESTS = "sequences", "word_clicks", "url_clicks", "words", "digests"
-USERS = "users"
+USERS, WITNESSES = "users", "witnesses"
 
 
 class ClickFacts(NamedTuple):
@@ -144,39 +144,29 @@ class LearnRelations(beam.PTransform[Any, Any]):
                 prepare=partial(_prepare_scopes, minhash=self._groups == "minhash"),
             )
         )
-        leading = {"rows": rows} | MergePartitions(
-            "find leading words",
-            partial(_leading_words, most=self._max_words),
-            partitions=self._partitions,
-            key="url_id",
-        )
+        # All that needs a page's own words is made where they are found, so that they travel once.
+        partitions = max(self._partitions, self._link_partitions)
         known = {"vocabulary": vocabulary}
-        isa = {"rows": leading} | MergePartitions(
+        places = {"rows": rows, "links": self._links | MapTables("key links by source", _links_by_source)}
+        found = places | MergePartitions(
             "pair words of pages",
-            _isa_pairs,
-            partitions=self._partitions,
+            partial(_page_facts, most=self._max_words),
+            partitions=partitions,
             key="url_id",
             sides=known,
             prepare=_Contexts.of,
+            tags=(MAIN, relations.ISA, WITNESSES),
         )
-        witnesses = {"rows": leading, "links": self._links | MapTables("key links by source", _links_by_source)}
-        along = witnesses | MergePartitions(
-            "send words along links",
-            _link_witnesses,
-            partitions=self._link_partitions,
-            key="url_id",
-            sides=known,
-            prepare=_Contexts.of,
-        )
-        ends = {"rows": leading, "witnesses": along | MapTables("key words by target", _witnesses_by_target)}
-        part_of = ends | MergePartitions(
+        along = found[WITNESSES] | MapTables("key words by target", _witnesses_by_target)
+        part_of = {"rows": found[MAIN], "witnesses": along} | MergePartitions(
             "pair words of links",
             _part_of_pairs,
-            partitions=self._link_partitions,
+            partitions=partitions,
             key="url_id",
             sides=known,
             prepare=_Contexts.of,
         )
+        isa = found[relations.ISA]
         return self._summed("ISA", isa), self._summed("Part-Of", part_of)
 
     def _user_sides(self) -> dict[str, Collection]:
@@ -258,16 +248,20 @@ class _Contexts(NamedTuple):
         return cls(int64s(vocabulary["base_support"]) > 0, int64s(vocabulary["current_support"]) > 0)
 
 
-def _leading_words(_: int, rows: pa.Table, *, most: int) -> pa.Table:
-    return relations.leading_words(rows, most)
-
-
-def _isa_pairs(_: int, rows: pa.Table, prepared: _Contexts) -> Iterator[pa.Table]:
-    yield from bounded_slices(relations.merge_pairs(relations.isa_pairs(_sorted_scopes(rows), len(prepared.in_base))))
-
-
-def _sorted_scopes(rows: pa.Table) -> pa.Table:
-    return rows.sort_by([(name, "ascending") for name in ("url_id", "scope", "word")]).combine_chunks()
+def _page_facts(
+    _: int, rows: pa.Table | None, links: pa.Table | None, prepared: _Contexts, *, most: int
+) -> Iterator[tuple[str, pa.Table]]:
+    """The leading words of pages, their ISA pairs, and the words that are sent along links."""
+    if rows is None:
+        return
+    leading = relations.leading_words(rows, most)
+    for part in bounded_slices(leading):
+        yield MAIN, part
+    for part in bounded_slices(relations.merge_pairs(relations.isa_pairs(leading, len(prepared.in_base)))):
+        yield relations.ISA, part
+    if links is not None:
+        for part in relations.link_witnesses(links, leading, prepared.in_base):
+            yield WITNESSES, part
 
 
 def _links_by_source(links: pa.Table) -> pa.Table:
@@ -278,16 +272,11 @@ def _witnesses_by_target(witnesses: pa.Table) -> pa.Table:
     return witnesses.append_column("url_id", witnesses["target_id"])
 
 
-def _link_witnesses(_: int, rows: pa.Table | None, links: pa.Table | None, prepared: _Contexts) -> Iterator[pa.Table]:
-    if rows is not None and links is not None:
-        yield from relations.link_witnesses(links, _sorted_scopes(rows), prepared.in_base)
-
-
 def _part_of_pairs(
     _: int, rows: pa.Table | None, witnesses: pa.Table | None, prepared: _Contexts
 ) -> Iterator[pa.Table]:
     if rows is not None and witnesses is not None:
-        pairs = relations.part_of_pairs(witnesses, _sorted_scopes(rows), prepared.in_current)
+        pairs = relations.part_of_pairs(witnesses, rows, prepared.in_current)
         yield from bounded_slices(relations.merge_pairs(pairs))
 
 

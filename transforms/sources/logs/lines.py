@@ -19,12 +19,52 @@ MAX_LINE_BYTES = 1 << 20
 """Bytes a line may have. Servers cut requests at 8-64 KiB; what is longer is no log."""
 
 _READ_BYTES = 1 << 18
-_COMPRESSED_BYTES = 4 << 10  # fed at once to a decompressor, whose output per call it bounds (some ten MiB at worst)
+_COMPRESSED_BYTES = 512  # fed at once to a decompressor: zstd, which nothing else bounds, gives 16 MiB at worst
+_INFLATED_BYTES = 1 << 20  # given at once by bzip2, whose blocks of some 40 bytes may hold 45 MB
 
-_DECOMPRESSORS: tuple[tuple[re.Pattern[bytes], Callable[[], Any]], ...] = (
-    (re.compile(rb"\x1f\x8b\x08"), lambda: zlib.decompressobj(wbits=31)),
-    (re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"), bz2.BZ2Decompressor),
-    (re.compile(rb"\x28\xb5\x2f\xfd"), lambda: zstandard.ZstdDecompressor().decompressobj()),
+
+class _Bzip2:
+    """bzip2 whose output comes in bounded pieces; otherwise as its decompressor in the standard library."""
+
+    def __init__(self) -> None:
+        self._inner = bz2.BZ2Decompressor()
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        yield self._inner.decompress(data, _INFLATED_BYTES)
+        while not (self._inner.eof or self._inner.needs_input):
+            yield self._inner.decompress(b"", _INFLATED_BYTES)
+
+
+class _Single:
+    """A decompressor that gives all at once, whose input bounds its output."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._inner.eof)
+
+    @property
+    def unused_data(self) -> bytes:
+        return bytes(self._inner.unused_data)
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        yield self._inner.decompress(data)
+
+
+_DECOMPRESSORS: tuple[tuple[re.Pattern[bytes], Callable[[], _Bzip2 | _Single]], ...] = (
+    (re.compile(rb"\x1f\x8b\x08"), lambda: _Single(zlib.decompressobj(wbits=31))),
+    (re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"), _Bzip2),
+    (re.compile(rb"\x28\xb5\x2f\xfd"), lambda: _Single(zstandard.ZstdDecompressor().decompressobj())),
 )
 """How gzip (RFC 1952), bzip2 (with its first block's mark: text may begin with BZh) and Zstandard (RFC 8878) begin."""
 
@@ -132,11 +172,9 @@ def decompressed(stream: BinaryIO) -> Iterator[bytes]:
                         break
                     decompressor = make()
                 try:
-                    text = decompressor.decompress(piece)
+                    yield from filter(None, decompressor.pieces(piece))
                 except (OSError, EOFError, ValueError, zlib.error, zstandard.ZstdError) as cause:
                     raise DamagedStreamError(f"compressed data is damaged: {cause}") from cause
-                if text:
-                    yield text
                 piece = b""
                 if decompressor.eof:
                     piece, decompressor = decompressor.unused_data, None

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""What the project is made of: pinned versions, known weaknesses, licences and a bill of materials.
+
+    python .ci/supply_chain.py constraints           # writes constraints.txt from what is installed here
+    python .ci/supply_chain.py audit                 # known weaknesses of the pinned versions (needs the network)
+    python .ci/supply_chain.py licences              # prints the table of docs/safety.md
+    python .ci/supply_chain.py sbom sbom.json        # writes a bill of materials, CycloneDX 1.6
+
+All but `constraints` need the extra `audit`. Without a network the audit is skipped, which it says, with status 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.util
+import json
+import runpy
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[1]
+CONSTRAINTS = ROOT / "constraints.txt"
+EXTRAS = ("fast", "test")
+"""What is pinned besides what always is needed."""
+
+HEAD = """\
+# Versions that the tests ran with: pip install -c constraints.txt .[fast,test]
+# Written by `python .ci/supply_chain.py constraints`; complete, with what these packages need in turn.
+"""
+
+
+def closure(extras: Sequence[str]) -> dict[str, str]:
+    """Versions of all distributions that the project needs, by name.
+
+    Raises:
+        importlib.metadata.PackageNotFoundError: one of them is not installed.
+    """
+    found: dict[str, str] = {}
+    seen: set[tuple[str, str]] = set()
+    declared = _declared()
+    own = [*declared["install_requires"], *(text for extra in extras for text in declared["extras_require"][extra])]
+    open_requirements = list(map(Requirement, own))
+    while open_requirements:
+        requirement = open_requirements.pop()
+        name = canonicalize_name(requirement.name)
+        fresh = [extra for extra in ("", *sorted(requirement.extras)) if (name, extra) not in seen]
+        if fresh:
+            seen.update((name, extra) for extra in fresh)
+            found[name] = importlib.metadata.version(requirement.name)
+            open_requirements += _requirements(requirement.name, fresh)
+    return dict(sorted(found.items()))
+
+
+def _declared() -> dict[str, Any]:
+    """What the project's setup declares."""
+    declared: dict[str, Any] = {}
+    with mock.patch("setuptools.setup", lambda **arguments: declared.update(arguments)):
+        runpy.run_path(str(ROOT / "setup.py"))
+    return declared
+
+
+def _requirements(distribution: str, extras: Sequence[str]) -> Iterator[Requirement]:
+    """What a distribution needs here with any of some extras; the empty one stands for none."""
+    for text in importlib.metadata.requires(distribution) or []:
+        requirement = Requirement(text)
+        if requirement.marker is None or any(requirement.marker.evaluate({"extra": extra}) for extra in extras):
+            yield requirement
+
+
+def pinned() -> dict[str, str]:
+    """Versions by name, as `constraints.txt` has them."""
+    lines = CONSTRAINTS.read_text(encoding="utf-8").splitlines()
+    pairs = (line.partition("==") for line in lines if line and not line.startswith("#"))
+    return {name: version for name, _, version in pairs}
+
+
+def write_constraints() -> int:
+    """Writes `constraints.txt`."""
+    lines = [f"{name}=={version}\n" for name, version in closure(EXTRAS).items()]
+    CONSTRAINTS.write_text(HEAD + "".join(lines), encoding="utf-8")
+    print(f"{CONSTRAINTS.name}: {len(lines)} distributions")
+    return 0
+
+
+def audit() -> int:
+    """Looks the pinned versions up; gives 1 where one has a known weakness."""
+    if importlib.util.find_spec("pip_audit") is None:
+        print("audit skipped: pip-audit is not installed, expected the extra audit")
+        return 0
+    command = [sys.executable, "-m", "pip_audit", "--requirement", str(CONSTRAINTS), "--no-deps", "--disable-pip"]
+    command += ["--progress-spinner", "off", "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        dependencies = json.loads(done.stdout)["dependencies"]
+    except (ValueError, KeyError):
+        print(
+            f"audit skipped: the list of weaknesses can't be had: {(done.stderr.splitlines() or ['no reason given'])[-1]}"
+        )
+        return 0
+    looked_up = [dependency for dependency in dependencies if "vulns" in dependency]
+    if not looked_up:
+        print(f"audit skipped: none of {len(dependencies)} distributions is in the list that can be reached from here")
+        return 0
+    weak = [(dependency, weakness) for dependency in looked_up for weakness in dependency["vulns"]]
+    for dependency, weakness in weak:
+        fixed = ", ".join(weakness["fix_versions"]) or "no version yet"
+        print(f"{dependency['name']} {dependency['version']}: {weakness['id']}, mended in {fixed}")
+    print(f"{len(looked_up)} of {len(dependencies)} distributions looked up, {len(weak)} weaknesses found")
+    return int(bool(weak))
+
+
+def licences() -> int:
+    """Prints a table of the pinned distributions with their licences."""
+    command = [sys.executable, "-m", "piplicenses", "--from=mixed", "--format=json", "--packages", *pinned()]
+    rows = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    print("| distribution | version | licence |\n|---|---|---|")
+    for row in sorted(rows, key=lambda row: canonicalize_name(row["Name"])):
+        licence = " ".join(row["License"].split("\n")[0].split())
+        print(f"| {row['Name']} | {row['Version']} | {licence[:60]} |")
+    return 0
+
+
+def sbom(output: str) -> int:
+    """Writes the bill of materials of the pinned distributions."""
+    command = [sys.executable, "-m", "cyclonedx_py", "requirements", str(CONSTRAINTS), "--spec-version", "1.6"]
+    return subprocess.run([*command, "--output-reproducible", "--output-file", output], check=False).returncode
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; gives its exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["constraints", "audit", "licences", "sbom"])
+    parser.add_argument("output", nargs="?", default="sbom.json", help="of sbom (default sbom.json)")
+    parsed = parser.parse_args(arguments)
+    if parsed.command == "sbom":
+        return sbom(parsed.output)
+    return {"constraints": write_constraints, "audit": audit, "licences": licences}[parsed.command]()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

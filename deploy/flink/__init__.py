@@ -1,0 +1,1 @@
+"""A Flink cluster for semrank: on one machine, and in containers."""

@@ -1,0 +1,135 @@
+"""Checks, before a job is handed to a cluster, what would leave it waiting without a word."""
+
+from __future__ import annotations
+
+import copy
+import json
+import socket
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOptions, PortableOptions
+
+from pipelines import __version__
+from schemas.errors import InputError
+from transforms.columnar import files
+
+CONNECT_SECONDS = 5.0
+"""How long an address may take to answer."""
+
+SLOT_SECONDS = 10.0
+"""How long to wait for slots that another job is about to leave."""
+
+WORKER_SECONDS = 55.0
+"""How long a first worker may take to answer, the submission of its job included: 15 s if nothing else runs."""
+
+_EMBEDDED = ("embed", "[local]", "[auto]", "[collection]")
+"""What stands instead of an address where Beam starts a server of its own."""
+
+
+def is_remote(options: PipelineOptions) -> bool:
+    """Whether workers are processes that a job server starts: in other folders, or on other machines."""
+    return _job_endpoint(options) is not None or _flink_master(options) is not None
+
+
+def path_for_workers(options: PipelineOptions, path: str) -> str:
+    """A path that means the same to the command and to its workers, which have another working folder."""
+    return str(Path(path).absolute()) if is_remote(options) and files.is_local(path) else path
+
+
+class ClusterCheck:
+    """What a process knows of the clusters that it uses; each worker pool is tried once."""
+
+    def __init__(self) -> None:
+        self._tried: set[str] = set()
+
+    def __call__(self, options: PipelineOptions) -> None:
+        """Looks for the job server, for Flink and its slots, and lets one worker answer.
+
+        Raises:
+            InputError: nobody is at an address of the options, or Flink has fewer slots than they ask for.
+            RuntimeError: the slots are taken, or no worker answers.
+        """
+        master, endpoint = _flink_master(options), _job_endpoint(options)
+        if endpoint is not None:
+            _check_answers("--job_endpoint", endpoint, "a Beam job server")
+        if master is not None:
+            _check_slots(master, options.view_as(FlinkRunnerOptions).parallelism or 1)
+        if endpoint is not None and endpoint not in self._tried:
+            _check_worker(options, endpoint)
+            self._tried.add(endpoint)
+
+
+def _job_endpoint(options: PipelineOptions) -> str | None:
+    endpoint: str | None = options.view_as(PortableOptions).job_endpoint
+    return None if endpoint in _EMBEDDED else endpoint
+
+
+def _flink_master(options: PipelineOptions) -> str | None:
+    master: str | None = options.view_as(FlinkRunnerOptions).flink_master
+    return None if master in _EMBEDDED else master
+
+
+def _check_answers(option: str, address: str, expected: str) -> None:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise InputError(f"{option}: found '{address}', expected HOST:PORT of {expected}")
+    try:
+        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
+    except OSError as cause:
+        reason = cause.strerror or str(cause) or type(cause).__name__
+        raise InputError(f"{option} {address}: nobody answers ({reason}), expected {expected}") from cause
+
+
+def _check_slots(master: str, parallelism: int) -> None:
+    """Waits until so many slots are free."""
+    url = (master if "://" in master else f"http://{master}").rstrip("/") + "/overview"
+    deadline = time.monotonic() + SLOT_SECONDS
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=CONNECT_SECONDS) as answer:
+                overview = json.load(answer)
+            total, free = int(overview["slots-total"]), int(overview["slots-available"])
+        except (OSError, ValueError, KeyError, TypeError) as cause:
+            raise InputError(
+                f"--flink_master {master}: {url} can't be read ({cause}), expected Flink's REST address"
+            ) from cause
+        if total < parallelism:
+            raise InputError(f"--parallelism {parallelism}: found {total} slots at {master}, expected as many at least")
+        if free >= parallelism:
+            return
+        if time.monotonic() > deadline:
+            raise RuntimeError(
+                f"{free} of the {total} slots at {master} are free after {SLOT_SECONDS:.0f} s, expected {parallelism}: "
+                "other jobs run, wait for them or take a smaller --parallelism"
+            )
+        time.sleep(1)
+
+
+def _check_worker(options: PipelineOptions, endpoint: str) -> None:
+    """Runs a job of one element: a worker that can't start shows by no answer, and nothing else would say so."""
+    config = options.view_as(PortableOptions).environment_config
+    pipeline = beam.Pipeline(options=copy.deepcopy(options))
+    pipeline | "ask" >> beam.Create([__version__]) | "answer" >> beam.Map(_answer).with_output_types(str)
+    try:
+        result: Any = pipeline.run()
+        state = result.wait_until_finish(duration=int(WORKER_SECONDS * 1000))
+    except Exception as cause:
+        lines = [line.strip() for line in str(cause).splitlines() if line.strip()] or [type(cause).__name__]
+        named = [line for line in lines if "Error: " in line or "Exception: " in line]
+        raise RuntimeError(f"the workers of {endpoint} can't be used: {(named or lines)[0]}") from cause
+    if state != "DONE":
+        result.cancel()
+        raise RuntimeError(
+            f"no worker of {endpoint} answered within {WORKER_SECONDS:.0f} s; expected workers at {config} that can "
+            f"import semrank {__version__}: the log of the worker pool says why they can't"
+        )
+
+
+def _answer(version: str) -> str:
+    if version != __version__:
+        raise RuntimeError(f"found semrank {__version__} on a worker, expected {version}")
+    return version

@@ -1,0 +1,222 @@
+"""A Flink cluster on this machine, and the chain of commands that runs on it.
+
+Not in the default suite, since it needs Java, Maven and some minutes; `python -m pytest tests/cluster` runs it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.round_growth import write_round_input
+
+ROOT = Path(__file__).resolve().parents[2]
+CLUSTER = ROOT / "deploy" / "flink" / "cluster"
+PRISM = "github.com/apache/beam/sdks/v2/go/cmd/prism"
+
+COMMAND_SECONDS = 420
+PAGES = 20_000
+"""Pages of the generated web: its mining takes long enough to be interrupted."""
+
+ROUND_TABLES = ("frontier", "harvest", "keywords", "relations", "base_concepts", "rejects")
+SNAPSHOT_TABLES = ("pages", "links", "clicks", "aliases", "history", "rejects")
+
+
+def pytest_ignore_collect(config: pytest.Config) -> bool | None:
+    """Leaves these tests out unless the command names their folder."""
+    here = Path(__file__).resolve().parent
+    named = [Path(config.invocation_params.dir, argument.split("::")[0]).resolve() for argument in config.args]
+    return None if any(path == here or here in path.parents for path in named) else True
+
+
+def semrank(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a process of its own, as users do."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+    return subprocess.run(
+        [sys.executable, "-m", "pipelines", *arguments, "--quiet"],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=environment,
+        timeout=COMMAND_SECONDS,
+    )
+
+
+def succeed(*arguments: str) -> None:
+    done = semrank(*arguments)
+    assert done.returncode == 0, done.stderr
+
+
+def digests(folder: Path, tables: tuple[str, ...]) -> dict[str, str]:
+    """SHA-256 of every file of the tables."""
+    found = {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for table in tables
+        for path in sorted((folder / table).glob("*.parquet"))
+    }
+    assert {name.split("/")[0] for name in found} == set(tables)
+    return found
+
+
+def manifest(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    return content
+
+
+@dataclass(frozen=True)
+class FlinkCluster:
+    """A running cluster."""
+
+    state: Path
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHON": sys.executable}
+        return subprocess.run(
+            [str(CLUSTER), *arguments, "--state", str(self.state)],
+            check=False,
+            capture_output=True,
+            text=True,
+            env=environment,
+        )
+
+    def up(self) -> list[str]:
+        """Starts what is missing; gives the options that it prints."""
+        done = self.command("up")
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()[-1].split()
+
+    def options(self, parallelism: int) -> list[str]:
+        """Options of a job; whatever a test killed is there again."""
+        return [*self.up(), f"--parallelism={parallelism}"]
+
+    def saved(self) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads((self.state / "cluster.json").read_text(encoding="utf-8"))
+        return content
+
+    def rest(self, path: str) -> Any:
+        port = self.saved()["ports"]["rest"]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=10) as answer:
+            return json.load(answer)
+
+    def kill_when(self, step: str) -> str:
+        """Kills a TaskManager without warning as soon as a job's step is running; gives the job's id."""
+        victim = self.saved()["processes"]["taskmanager-1"]["pid"]
+        deadline = time.monotonic() + COMMAND_SECONDS
+        while time.monotonic() < deadline:
+            for job in self.rest("jobs/overview")["jobs"]:
+                if job["state"] != "RUNNING":
+                    continue
+                vertices = self.rest(f"jobs/{job['jid']}")["vertices"]
+                if any(step in vertex["name"] and vertex["status"] == "RUNNING" for vertex in vertices):
+                    os.kill(victim, signal.SIGKILL)
+                    return str(job["jid"])
+            time.sleep(0.1)
+        raise AssertionError(f"no job came to '{step}'")
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkCluster]:
+    for tool in ("java", "mvn"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"`{tool}` is not on PATH")
+    started = FlinkCluster(tmp_path_factory.mktemp("flink"))
+    started.up()
+    yield started
+    processes = started.saved()["processes"]
+    assert started.command("down").returncode == 0
+    left = [name for name, process in processes.items() if Path(f"/proc/{process['pid']}").exists()]
+    assert not left
+
+
+@pytest.fixture(scope="session")
+def prism(request: pytest.FixtureRequest) -> str:
+    """Path of Beam's Go runner of the version of the Python SDK, built once."""
+    if shutil.which("go") is None:
+        pytest.skip("`go` is not on PATH")
+    import apache_beam
+
+    cache = request.config.cache
+    assert cache is not None
+    folder = cache.mkdir(f"prism-{apache_beam.__version__}")
+    if not (folder / "prism").exists():
+        environment = {**os.environ, "GOBIN": str(folder)}
+        subprocess.run(["go", "install", f"{PRISM}@v{apache_beam.__version__}"], check=True, env=environment)
+    return str(folder / "prism")
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What sample, ingest, rank and a second round left."""
+
+    web: Path
+    folder: Path
+
+    @property
+    def snapshot(self) -> Path:
+        return self.folder / "snapshot"
+
+    @property
+    def rounds(self) -> list[Path]:
+        return [self.folder / "round-0000", self.folder / "round-0001"]
+
+    def all_digests(self) -> list[dict[str, str]]:
+        return [
+            digests(self.snapshot, SNAPSHOT_TABLES),
+            *(digests(folder, ROUND_TABLES) for folder in self.rounds),
+        ]
+
+
+def run_chain(web: Path, folder: Path, *options: str) -> Chain:
+    chain = Chain(web, folder)
+    sources = ["--warc", f"{web}/warc/*", "--clicks", f"{web}/clicks/*"]
+    succeed("ingest", *sources, "--output", str(chain.snapshot), *options)
+    ranking = ["--snapshot", str(chain.snapshot), "--profile", "paper-2013", "--max-urls", "40", *options]
+    first, second = chain.rounds
+    succeed("rank", *ranking, "--seeds", f"{web}/seeds.txt", "--output", str(first))
+    succeed("rank", *ranking, "--previous", str(first), "--output", str(second))
+    return chain
+
+
+@pytest.fixture(scope="session")
+def local_chain(tmp_path_factory: pytest.TempPathFactory) -> Chain:
+    """The chain on the local runner, in one process."""
+    folder = tmp_path_factory.mktemp("local")
+    succeed("sample", "--output", str(folder / "web"))
+    return run_chain(folder / "web", folder)
+
+
+@dataclass(frozen=True)
+class GeneratedWeb:
+    """A snapshot large enough that its groups and its mining show, with the round that the local runner made."""
+
+    snapshot: Path
+    seeds: Path
+    local: Path
+
+    def rank(self, output: Path, *options: str) -> Path:
+        inputs = ["--snapshot", str(self.snapshot), "--seeds", str(self.seeds), "--profile", "paper-2013"]
+        succeed("rank", *inputs, "--max-urls", "400", "--output", str(output), *options)
+        return output
+
+
+@pytest.fixture(scope="session")
+def generated_web(tmp_path_factory: pytest.TempPathFactory) -> GeneratedWeb:
+    folder = tmp_path_factory.mktemp("generated")
+    snapshot, seeds = write_round_input(folder, PAGES)
+    web = GeneratedWeb(snapshot, seeds, folder / "local")
+    web.rank(web.local)
+    return web

@@ -1,0 +1,35 @@
+"""Every runner writes the same bytes: Flink with parallelism 1, 2 and 4, Prism, the local one with two processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.conftest import Chain, FlinkCluster, manifest, run_chain
+
+
+def check_same(chain: Chain, expected: Chain) -> None:
+    assert chain.all_digests() == expected.all_digests()
+    for folder, local in zip(chain.rounds, expected.rounds, strict=True):
+        found, wanted = manifest(folder), manifest(local)
+        assert found["rows"] == wanted["rows"]
+        assert found["rejected"] == wanted["rejected"]
+        rows = {name: (stage["rows_in"], stage["rows_out"]) for name, stage in found["stages"].items()}
+        assert rows == {name: (stage["rows_in"], stage["rows_out"]) for name, stage in wanted["stages"].items()}
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 4])
+def test_flink(parallelism: int, cluster: FlinkCluster, local_chain: Chain, tmp_path: Path) -> None:
+    chain = run_chain(local_chain.web, tmp_path, *cluster.options(parallelism))
+    check_same(chain, local_chain)
+
+
+def test_prism(prism: str, local_chain: Chain, tmp_path: Path) -> None:
+    options = ["--runner=PrismRunner", f"--prism_location={prism}", "--prism_log_level=error"]
+    check_same(run_chain(local_chain.web, tmp_path, *options), local_chain)
+
+
+def test_two_processes(local_chain: Chain, tmp_path: Path) -> None:
+    options = ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]
+    check_same(run_chain(local_chain.web, tmp_path, *options), local_chain)

@@ -1,0 +1,175 @@
+"""Images, addresses and options of the containers agree with each other, with the POM, and with the command."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from apache_beam.options.pipeline_options import FlinkRunnerOptions, PortableOptions
+
+from deploy.flink import cluster
+from deploy.flink.cluster import Cluster, Ports, Sizes
+from pipelines import __version__, rank
+from pipelines.cli import command_parser
+from pipelines.config import round_config
+from pipelines.runtime import beam_options
+
+FOLDER = Path(cluster.__file__).parent
+ROOT = FOLDER.parents[1]
+WORKER_IMAGE = f"semrank-worker:{__version__.rpartition('.')[0]}"
+POOL_PORT = 50000
+"""Port of the SDK image's worker pool."""
+
+
+def pom_property(name: str) -> str:
+    space = {"m": "http://maven.apache.org/POM/4.0.0"}
+    found = ET.parse(FOLDER / "pom.xml").find(f"m:properties/m:{name}", space)
+    assert found is not None
+    assert found.text is not None
+    return found.text
+
+
+def compose() -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text(encoding="utf-8"))
+    return content
+
+
+def manifests() -> list[dict[str, Any]]:
+    texts = [(FOLDER / "kubernetes" / name).read_text(encoding="utf-8") for name in ("cluster.yaml", "round.yaml")]
+    return [document for text in texts for document in yaml.safe_load_all(text)]
+
+
+def of_kind(kind: str) -> dict[str, Any]:
+    (found,) = (document for document in manifests() if document["kind"] == kind)
+    return found
+
+
+def flags(arguments: list[str]) -> dict[str, str]:
+    return dict(argument.removeprefix("--").split("=", 1) for argument in arguments if "=" in argument)
+
+
+def check_beam_options(arguments: list[str]) -> PortableOptions:
+    options = beam_options(arguments)
+    portable: PortableOptions = options.view_as(PortableOptions)
+    assert portable.environment_type == "EXTERNAL"
+    assert portable.environment_config == f"localhost:{POOL_PORT}"
+    return portable
+
+
+def compose_options() -> list[str]:
+    (line,) = re.findall(r"^# options: (.*)$", (FOLDER / "compose.yaml").read_text(encoding="utf-8"), re.MULTILINE)
+    return shlex.split(line)
+
+
+def test_images() -> None:
+    flink, beam = pom_property("flink.version"), pom_property("beam.version")
+    assert flink.startswith(pom_property("flink.line") + ".")
+    flink_image = f"flink:{flink}-java17"
+    server_image = f"apache/beam_flink{pom_property('flink.line')}_job_server:{beam}"
+    services = compose()["services"]
+    images = {name: service["image"] for name, service in services.items()}
+    assert images == {
+        **dict.fromkeys(("jobmanager", "taskmanager-1", "taskmanager-2"), flink_image),
+        **dict.fromkeys(("worker-1", "worker-2", "semrank"), WORKER_IMAGE),
+        "jobserver": server_image,
+    }
+    deployment = of_kind("FlinkDeployment")["spec"]
+    assert deployment["image"] == flink_image
+    assert deployment["flinkVersion"] == f"v{pom_property('flink.line').replace('.', '_')}"
+    assert of_kind("Deployment")["spec"]["template"]["spec"]["containers"][0]["image"] == server_image
+    (worker,) = (
+        container
+        for container in deployment["taskManager"]["podTemplate"]["spec"]["containers"]
+        if container["name"] == "worker"
+    )
+    assert worker["image"] == of_kind("Job")["spec"]["template"]["spec"]["containers"][0]["image"] == WORKER_IMAGE
+    assert worker["args"] == services["worker-1"]["command"] == ["--worker_pool"]
+
+
+def test_worker_image_has_the_sdk_that_is_pinned() -> None:
+    text = (FOLDER / "Dockerfile.worker").read_text(encoding="utf-8")
+    (sdk,) = re.findall(r"^ARG SDK=apache/beam_python3\.11_sdk:(\d+\.\d+)\.\d+$", text, re.MULTILINE)
+    assert f"apache-beam>={sdk}," in (ROOT / "setup.py").read_text(encoding="utf-8")
+    for name in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE):
+        assert all((ROOT / part).exists() for part in name.split())
+
+
+def test_compose_addresses() -> None:
+    services, options = compose()["services"], check_beam_options(compose_options())
+    server = flags(services["jobserver"]["command"])
+    assert options.job_endpoint == f"{server['job-host']}:{server['job-port']}"
+    assert server["job-host"] in services
+    assert options.view_as(FlinkRunnerOptions).flink_master == server["flink-master"]
+    properties = yaml.safe_load(services["jobmanager"]["environment"]["FLINK_PROPERTIES"])
+    managers = [name for name in services if name.startswith("taskmanager-")]
+    assert properties["jobmanager.rpc.address"] in services
+    slots = properties["taskmanager.numberOfTaskSlots"] * len(managers)
+    assert options.view_as(FlinkRunnerOptions).parallelism == slots
+    pools = {service["network_mode"] for service in services.values() if "network_mode" in service}
+    assert pools == {f"service:{name}" for name in managers}
+    for name in (*managers, "worker-1", "worker-2", "jobserver", "semrank"):
+        assert services[name]["volumes"] == ["data:/data"]
+    assert server["artifacts-dir"].startswith("/data/")
+
+
+def test_kubernetes_addresses() -> None:
+    container = of_kind("Job")["spec"]["template"]["spec"]["containers"][0]
+    assert container["command"] == ["semrank"]
+    command, *arguments = container["args"]
+    assert command == "rank"
+    parsed, beam_arguments = command_parser("rank", rank).parse_known_args(arguments)
+    round_config(parsed)
+    options = check_beam_options(beam_arguments)
+    server = flags(of_kind("Deployment")["spec"]["template"]["spec"]["containers"][0]["args"])
+    service, deployment = of_kind("Service"), of_kind("FlinkDeployment")
+    ports = {port["name"]: str(port["port"]) for port in service["spec"]["ports"]}
+    assert (ports["job"], ports["artifact"]) == (server["job-port"], server["artifact-port"])
+    assert server["job-host"] == service["metadata"]["name"]
+    assert options.job_endpoint == f"{service['metadata']['name']}:{ports['job']}"
+    # The operator names the service of Flink's REST address after the deployment.
+    assert server["flink-master"] == f"{deployment['metadata']['name']}-rest:8081"
+    assert options.view_as(FlinkRunnerOptions).flink_master == server["flink-master"]
+    spec = deployment["spec"]
+    slots = int(spec["flinkConfiguration"]["taskmanager.numberOfTaskSlots"]) * spec["taskManager"]["replicas"]
+    assert options.view_as(FlinkRunnerOptions).parallelism == slots
+    claim = of_kind("PersistentVolumeClaim")["metadata"]["name"]
+    pods = [
+        spec["taskManager"]["podTemplate"]["spec"],
+        of_kind("Deployment")["spec"]["template"]["spec"],
+        of_kind("Job")["spec"]["template"]["spec"],
+    ]
+    for pod in pods:
+        assert [volume["persistentVolumeClaim"]["claimName"] for volume in pod["volumes"]] == [claim]
+        assert all(each["volumeMounts"] == [{"name": "data", "mountPath": "/data"}] for each in pod["containers"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cluster.evenly-spread-out-slots",
+        "restart-strategy.type",
+        "restart-strategy.fixed-delay.attempts",
+        "restart-strategy.fixed-delay.delay",
+        "taskmanager.network.sort-shuffle.min-parallelism",
+        "slot.request.timeout",
+    ],
+)
+def test_containers_have_the_settings_that_were_measured(name: str) -> None:
+    measured = cluster.flink_configuration(Sizes(), Ports(1, 2, 3, 4, 5, 6), Path("temporary"))[name]
+    properties = yaml.safe_load(compose()["services"]["taskmanager-1"]["environment"]["FLINK_PROPERTIES"])
+    found = {str(properties[name]).lower(), of_kind("FlinkDeployment")["spec"]["flinkConfiguration"][name].lower()}
+    assert found == {measured}
+
+
+def test_printed_options_are_understood() -> None:
+    printed = cluster.job_options(Cluster(Sizes(task_managers=3, slots=2), Ports(1, 2, 3, 4, 5, 6), {}))
+    options = beam_options(printed)
+    assert options.view_as(PortableOptions).job_endpoint == "127.0.0.1:4"
+    assert options.view_as(FlinkRunnerOptions).flink_master == "127.0.0.1:1"
+    assert options.view_as(FlinkRunnerOptions).parallelism == 6
+    assert options.view_as(PortableOptions).environment_config == "127.0.0.1:6"

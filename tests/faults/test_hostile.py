@@ -1,0 +1,619 @@
+"""Input that means harm: it costs bounded memory and time, is counted, and touches nothing outside its folder."""
+
+from __future__ import annotations
+
+import ast
+import bz2
+import gzip
+import io
+import itertools
+import json
+import random
+import struct
+import tarfile
+import zlib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.cli import main
+from schemas.errors import InputError
+from tests.faults.apart import MEBIBYTE, Outcome, apart
+from tests.snapshots import write_snapshot
+from tests.strategies import HOST, START
+from tests.transforms.sources.crawls import http, warc
+from tests.transforms.sources.logs.helpers import OPTIONS as LOG_OPTIONS
+from transforms.sources import parquet as parquet_module
+from transforms.sources import wikispeedia
+from transforms.sources.batch import MAX_REJECT_CHARS
+from transforms.sources.formats import FORMATS, listed_paths
+from transforms.sources.html import MAX_HTML_BYTES, MAX_TEXT_CHARS, read_html
+from transforms.sources.links import DEFAULT_MAX_LINKS
+from transforms.sources.logs.formats import FORMATS as LOG_FORMATS
+from transforms.sources.pages import CrawlLimits
+from transforms.sources.payload import MAX_ENCODINGS
+
+GIBIBYTE = 1 << 30
+WORDS = pa.list_(pa.string())
+RECORD_BYTES = CrawlLimits().max_record_bytes
+URL = "https://example.org/page"
+
+MEMORY = 160 * MEBIBYTE
+"""What a reader may take beyond its start, whatever the input: eight times the largest record."""
+
+LOG_MEMORY = 320 * MEBIBYTE
+"""The same of readers of logs, which hold blocks of 8 MiB some ten times over, and lines of up to 16 MiB."""
+
+
+def zeros(size: int, wbits: int = 31) -> bytes:
+    """A deflated run of NUL bytes: a thousandth of its size, made in an instant."""
+    block = bytes(MEBIBYTE)
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
+    repeats = size // MEBIBYTE
+    body = packed * repeats + zlib.compressobj(9, zlib.DEFLATED, -15).flush()
+    if wbits < 0:
+        return body
+    checksum = 0
+    for _ in range(repeats):
+        checksum = zlib.crc32(block, checksum)
+    return b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + body + struct.pack("<II", checksum, size & 0xFFFFFFFF)
+
+
+def read(name: str, content: bytes) -> tuple[int, Counter[str], Counter[str]]:
+    """Records, fates and rows of a file of a crawl format."""
+    batches = FORMATS[name].read(io.BytesIO(content), source="file", start=0, end=None, limits=CrawlLimits())
+    return _summed(batches)
+
+
+def read_log(name: str, content: bytes) -> tuple[int, Counter[str], Counter[str]]:
+    return _summed(LOG_FORMATS[name].read(io.BytesIO(content), source="file", options=LOG_OPTIONS))
+
+
+def _summed(batches: Any) -> tuple[int, Counter[str], Counter[str]]:
+    records, fates, rows = 0, Counter[str](), Counter[str]()
+    for batch in batches:
+        records += batch.records
+        fates.update({"used": batch.used})
+        fates.update(batch.rejected)
+        fates.update(batch.ignored)
+        fates.update(batch.counters)
+        rows.update({table: values.num_rows for table, values in batch.tables.items()})
+    return records, fates, rows
+
+
+def check(outcome: Outcome, bound: int = MEMORY, seconds: float = 30.0) -> Any:
+    assert outcome.grown_bytes <= bound, f"{outcome.grown_bytes / MEBIBYTE:.0f} MiB"
+    assert outcome.seconds <= seconds
+    return outcome.value
+
+
+# Bombs
+
+
+def test_a_record_that_unpacks_to_a_gigabyte() -> None:
+    head = warc(b"", length=GIBIBYTE)[:-4]
+    # The record's header and the zeros share a member: a stored head, then the run.
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    bomb = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH) + zeros(GIBIBYTE, -15) + bytes(8)
+    assert len(bomb) < 2 * MEBIBYTE
+    records, fates, _ = check(apart(read, "warc", bomb + gzip.compress(warc(http()))))
+    assert fates["record-too-large"] + fates["frame-damaged"] >= 1
+    assert records == sum(fates[name] for name in ("used", "record-too-large", "frame-damaged"))
+    assert fates["used"] == 1
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd"])
+def test_a_body_that_unpacks_to_a_gigabyte(encoding: str) -> None:
+    packed = {
+        "gzip": lambda: zeros(GIBIBYTE),
+        "deflate": lambda: zeros(GIBIBYTE, -15),
+        "zstd": lambda: zstandard.compress(bytes(GIBIBYTE // 4)) * 4,
+    }[encoding]()
+    _, fates, rows = check(apart(read, "warc", warc(http(packed, Content_Encoding=encoding))))
+    assert fates["body-too-large"] == 1
+    assert rows["pages"] == 1
+
+
+def test_gzip_in_gzip() -> None:
+    bomb = gzip.compress(zeros(GIBIBYTE), mtime=0)
+    assert len(bomb) < 20_000
+    _, fates, _ = check(apart(read, "warc", warc(http(bomb, Content_Encoding="gzip, gzip"))))
+    assert fates["body-too-large"] == 1
+    many = ", ".join(["gzip"] * (MAX_ENCODINGS + 1))
+    _, fates, _ = read("warc", warc(http(bomb, Content_Encoding=many)))
+    assert fates["body-undecodable"] == 1
+    # Of a file in gzip twice only the outer layer is undone: what is inside is no record.
+    _, fates, _ = check(apart(read, "warc", gzip.compress(zeros(GIBIBYTE // 8))))
+    assert fates["used"] == 0
+
+
+@pytest.mark.parametrize("window_log", [27, 31])
+def test_a_huge_window(window_log: int) -> None:
+    parameters = zstandard.ZstdCompressionParameters.from_level(1, window_log=window_log, write_content_size=False)
+    record = warc(http())
+    packed = zstandard.ZstdCompressor(compression_params=parameters)
+    frame = packed.compressobj()
+    bomb = frame.compress(record) + frame.flush()
+    _, fates, _ = check(apart(read, "warc", bomb))
+    assert fates["used"] + fates["frame-damaged"] == 1
+    records, fates, _ = check(apart(read_log, "aol", bomb), LOG_MEMORY)
+    assert records == sum(fates.values())
+    _, fates, _ = check(apart(read, "warc", warc(http(bomb, Content_Encoding="zstd"))))
+    assert fates["used"] + fates["body-undecodable"] == 1
+
+
+@pytest.mark.parametrize("name", ["combined", "matomo"])
+@pytest.mark.parametrize("packed", ["gzip", "bzip2", "zstd"])
+def test_a_log_that_unpacks_to_half_a_gigabyte(name: str, packed: str) -> None:
+    bomb = {
+        "gzip": lambda: zeros(GIBIBYTE // 2),
+        "bzip2": lambda: bz2.compress(bytes(GIBIBYTE // 8)) * 4,
+        "zstd": lambda: zstandard.compress(bytes(GIBIBYTE // 4)) * 2,
+    }[packed]()
+    records, fates, _ = check(apart(read_log, name, bomb), LOG_MEMORY)
+    assert records == sum(fates.values())
+    assert fates["used"] == 0
+
+
+@pytest.mark.parametrize("name", ["nutch", "links"])
+def test_lines_that_unpack_to_half_a_gigabyte(name: str) -> None:
+    _, fates, _ = check(apart(read, name, zeros(GIBIBYTE // 2)))
+    assert fates == {"used": 0, "record-too-large": 1}
+
+
+def list_paths(path: str) -> str:
+    with pytest.raises(InputError) as raised:
+        listed_paths(path, None)
+    return str(raised.value)
+
+
+def test_a_path_list_that_unpacks_to_a_gigabyte(tmp_path: Path) -> None:
+    listing = tmp_path / "paths.gz"
+    listing.write_bytes(zeros(GIBIBYTE))
+    assert "expected less" in check(apart(list_paths, str(listing)), 2 * MEMORY)
+
+
+# Parquet and Arrow
+
+
+def parquet(table: pa.Table, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd", **options)
+    return sink.getvalue()
+
+
+def one_text(length: int, rows: int, name: str = "text") -> bytes:
+    """Rows that all have one long text, which stands in the file once."""
+    texts = pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), pa.array(["x" * length]))
+    return parquet(pa.table({"url": [f"{HOST}/{row}" for row in range(rows)], name: texts}))
+
+
+def test_a_dictionary_that_stands_for_gigabytes() -> None:
+    content = one_text(MEBIBYTE, 4_000, "title")
+    assert len(content) < 100_000
+    _, fates, rows = check(apart(parquet_rows, content), 4 * MEMORY)
+    assert fates["used"] == rows["pages"] == 4_000
+
+
+def parquet_rows(content: bytes) -> tuple[int, Counter[str], Counter[str]]:
+    return read("pages", content)
+
+
+def test_a_cell_larger_than_a_record() -> None:
+    content = one_text(RECORD_BYTES + 1, 300)
+    _, fates, rows = check(apart(parquet_rows, content), 2 * MEMORY)
+    assert fates == {"used": 0, "record-too-large": 300}
+    assert rows == {"rejects": 300}
+
+
+def damaged_footers(content: bytes, seed: int) -> tuple[int, int]:
+    """Reads files whose footers lie; gives how many could be read and how many were refused."""
+    draw = random.Random(seed)
+    size = struct.unpack("<I", content[-8:-4])[0]
+    readable = refused = 0
+    for _ in range(300):
+        data = bytearray(content)
+        for _ in range(draw.randint(1, 4)):
+            at = len(data) - 1 - draw.randrange(8 + size)
+            data[at] = draw.choice([0, 1, 0x7F, 0x80, 0xFF, draw.randrange(256)])
+        for name in ("links", "cc-index"):
+            try:
+                read(name, bytes(data))
+            except InputError:
+                refused += 1
+            else:
+                readable += 1
+    return readable, refused
+
+
+def test_footers_that_lie() -> None:
+    table = pa.table({"source_url": [f"{HOST}/{row}" for row in range(999)], "target_url": [HOST] * 999})
+    content = parquet(table, row_group_size=100, store_schema=False)
+    readable, refused = check(apart(damaged_footers, content, 1), 4 * MEMORY, 60)
+    assert readable
+    assert refused
+    for length in (0, 7, 1 << 30, (1 << 32) - 1):
+        with pytest.raises(InputError, match="no readable Parquet file"):
+            read("links", content[:-8] + struct.pack("<I", length) + b"PAR1")
+
+
+TEXTS = st.one_of(st.none(), st.text(max_size=3), st.sampled_from(["x" * 3_000, "y" * 40_000]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(st.tuples(TEXTS, st.one_of(st.none(), st.lists(TEXTS, max_size=3))), max_size=30),
+    row_bytes=st.sampled_from([10, 3_500, 1 << 30]),
+    piece_bytes=st.sampled_from([1, 5_000, 1 << 30]),
+    encoded=st.booleans(),
+)
+def test_bounded_reading_gives_the_rows(
+    rows: list[tuple[str | None, list[str | None] | None]], row_bytes: int, piece_bytes: int, encoded: bool
+) -> None:
+    """However the rows are cut, and however skewed the dictionary is, they are those of the file."""
+    texts = [text for text, _ in rows]
+    table = pa.table({"url": pa.array(texts, pa.string()), "words": pa.array([words for _, words in rows], WORDS)})
+    with (
+        mock.patch.object(parquet_module, "MAX_ROW_BYTES", row_bytes),
+        mock.patch.object(parquet_module, "READ_BYTES", piece_bytes),
+        mock.patch.object(parquet_module, "_SKEW", 0 if encoded else 4),
+    ):
+        content = io.BytesIO(parquet(table, use_dictionary=encoded, row_group_size=7))
+        found = list(parquet_module.read_batches(content, "file", columns=["url", "words", "absent"]))
+    large = [len(text or "") > row_bytes for text in texts]
+    shown = [
+        None if over and len(text or "") > MAX_REJECT_CHARS else text for text, over in zip(texts, large, strict=True)
+    ]
+    assert [text for piece in found for text in piece.table["url"].to_pylist()] == shown
+    assert [words for piece in found for words in piece.table["words"].to_pylist()] == table["words"].to_pylist()
+    reasons = [reason for piece in found for reason in piece.reasons.to_pylist()]
+    assert reasons == ["record-too-large" if over else None for over in large]
+    for piece in found:
+        piece.table.validate(full=True)
+        assert piece.table.num_rows == 1 or piece.table["url"].nbytes <= piece_bytes + 40_000 + 8 * 31
+
+
+def undecodable(values: list[bytes]) -> pa.Array:
+    """An array of texts that are none."""
+    return pa.Array.from_buffers(pa.string(), len(values), pa.array(values, pa.binary()).buffers())
+
+
+def test_texts_that_are_no_utf_8() -> None:
+    bad = undecodable([b"http://a.example/\xff", b"http://b.example/", b"\xc3"])
+    words = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), bad)
+    good = pa.array(["http://a.example/"] * 3)
+    moments = pa.array([1, 2, 3], pa.timestamp("us"))
+    for name, columns, reason in [
+        ("pages", {"url": bad}, "url-undecodable"),
+        ("pages", {"url": good, "title": bad}, "title-undecodable"),
+        ("pages", {"url": good, "keywords": words}, "keywords-undecodable"),
+        ("links", {"source_url": good, "target_url": bad}, "target-url-undecodable"),
+        ("clicks", {"user_id": bad, "query": good, "clicked_at": moments, "url": good}, "user-id-undecodable"),
+        ("cc-index", {"url": bad, "fetch_time": moments, "fetch_status": pa.array([200] * 3)}, "url-undecodable"),
+    ]:
+        for encoded in (True, False):
+            records, fates, _ = read(name, parquet(pa.table(columns), use_dictionary=encoded))
+            assert records == 3
+            assert fates == {"used": 1, reason: 2}, name
+
+
+def test_arrow_files_are_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No command reads Arrow's IPC from a path, whose offsets are taken on trust: the file is refused by its head."""
+    offsets = pa.py_buffer(np.array([0, 1 << 30, 5], dtype=np.int32).tobytes())
+    lying = pa.StringArray.from_buffers(2, offsets, pa.py_buffer(b"short"))
+    sink = io.BytesIO()
+    with pa.ipc.new_file(sink, pa.schema([("url", pa.string())])) as writer:
+        writer.write_table(pa.table({"url": lying}))
+    path = tmp_path / "pages.arrow"
+    path.write_bytes(sink.getvalue())
+    assert main(["ingest", "--pages", str(path), "--output", str(tmp_path / "snapshot"), "--quiet"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "expected a Parquet file or JSON Lines" in error
+
+
+# Pages
+
+
+def page(body: bytes) -> tuple[int, int, dict[str, int]]:
+    """Links and characters of text of a page, and what was counted."""
+    found = read_html(body, url=URL)
+    assert len(found.text or "") <= MAX_TEXT_CHARS
+    return len(found.links.targets), len(found.text or ""), dict(found.links.counters)
+
+
+def test_a_million_links_on_a_page() -> None:
+    body = b"<a href=/x>" * 1_000_000
+    links, _, counters = check(apart(page, body), 6 * MEMORY)
+    assert links == DEFAULT_MAX_LINKS
+    assert counters["links-over-cap"] > 100_000
+    refreshes = b"<meta http-equiv=refresh content='99; url=/x'>" * 50_000
+    links, _, counters = check(apart(page, refreshes), 6 * MEMORY)
+    assert links == DEFAULT_MAX_LINKS
+    assert counters["links-over-cap"] == 50_000 - DEFAULT_MAX_LINKS
+
+
+@pytest.mark.parametrize("tag", ["div", "b", "a href=x", "table", "svg", "li", "font", "template", "select"])
+def test_deep_nesting(tag: str) -> None:
+    check(apart(page, f"<{tag}>".encode() * 100_000 + b"words"), 6 * MEMORY)
+
+
+@pytest.mark.parametrize("attribute", ["href", "alt", "content", "rel"])
+def test_an_attribute_of_a_hundred_megabytes(attribute: str) -> None:
+    value = b"x " * (50 * MEBIBYTE)
+    body = b"<body><a href=/y>on</a><a " + attribute.encode() + b'="' + value + b'">'
+    check(apart(page, body), 2 * MEMORY)
+
+
+def test_a_huge_base() -> None:
+    """Each link of the page would have to carry it."""
+    body = b"<base href='/" + b"x" * (3 * MEBIBYTE) + b"/'>" + b"".join(b"<a href=%d>" % n for n in range(2_000))
+    links, _, counters = check(apart(page, body), 2 * MEMORY, 10)
+    assert links == 2_000
+    assert counters["base-invalid"] == 1
+
+
+def test_a_page_that_is_one_word_is_ranked(tmp_path: Path) -> None:
+    words = "lattice " * (MAX_TEXT_CHARS // 8)
+    pages = [{"url": f"{HOST}/{name}", "text": words, "language": "en"} for name in ("q", "c", "d")]
+    links = [{"source_url": f"{HOST}/q", "target_url": f"{HOST}/{name}", "anchor_text": "x " * 250} for name in "cd"]
+    snapshot = write_snapshot(tmp_path / "snapshot", pages, links, [])
+    (tmp_path / "seeds.txt").write_text(f"{HOST}/q\n")
+    outcome = apart(rank, str(snapshot), str(tmp_path / "seeds.txt"), str(tmp_path / "round"))
+    assert check(outcome, 4 * MEMORY, 60) == 0
+
+
+def rank(snapshot: str, seeds: str, output: str, *options: str) -> int:
+    return main(["rank", "--snapshot", snapshot, "--seeds", seeds, "--output", output, "--quiet", *options])
+
+
+def test_many_users_of_one_click(tmp_path: Path) -> None:
+    users = 100_000
+    pages = [{"url": f"{HOST}/{name}", "keywords": ["lattice", "network"]} for name in ("q", "c")]
+    links = [{"source_url": f"{HOST}/q", "target_url": f"{HOST}/c"}]
+    snapshot = write_snapshot(tmp_path / "snapshot", pages, links, [])
+    clicks = pa.table(
+        {
+            "user_id": pa.array(np.arange(users)).cast(pa.string()),
+            "user_group": pa.nulls(users, pa.string()),
+            "session_id": pa.nulls(users, pa.string()),
+            "query": ["lattice", "network"] * (users // 2),
+            "keywords": pa.nulls(users, pa.list_(pa.string())),
+            "clicked_at": pa.array([START] * users, pa.timestamp("us", "UTC")),
+            "position": pa.nulls(users, pa.int32()),
+            "url": [f"{HOST}/c", f"{HOST}/q"] * (users // 2),
+        }
+    )
+    pq.write_table(clicks, snapshot / "clicks" / "part-00000.parquet")
+    (tmp_path / "seeds.txt").write_text(f"{HOST}/q\n")
+    arguments = (str(snapshot), str(tmp_path / "seeds.txt"), str(tmp_path / "round"), "--profile", "paper-2013")
+    assert check(apart(rank, *arguments), 8 * MEMORY, 90) == 0
+
+
+# Lines and documents of odd shapes
+
+
+@pytest.mark.parametrize("name", sorted(LOG_FORMATS))
+def test_a_line_of_a_hundred_megabytes(name: str) -> None:
+    line = (b'{"a":"' if name in ("matomo", "nginx-json") else b"a\tb ") + b"x" * (100 * MEBIBYTE)
+    records, fates, _ = check(apart(read_log, name, line), LOG_MEMORY)
+    assert records == sum(fates.values())
+    assert fates["record-too-long"] >= 1
+
+
+@pytest.mark.parametrize("name", ["nutch", "heritrix", "scrapy", "pages", "links", "clicks"])
+def test_a_record_of_a_hundred_megabytes(name: str) -> None:
+    line = b'{"url":"' + b"x" * (100 * MEBIBYTE) + b'"}\n'
+    _, fates, _ = check(apart(read, name, line + b"{}\n"))
+    assert fates["record-too-large"] == 1
+    assert sum(fates.values()) == 2
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
+@pytest.mark.parametrize("name", ["wat", "scrapy", "pages", "nutch"])
+def test_deep_json(name: str, opening: bytes) -> None:
+    deep = (b"" if opening != b"[" else b'{"url":') + opening * 200_000
+    content = warc(deep, kind="metadata", content_type="application/json") if name == "wat" else deep + b"\n"
+    _, fates, _ = check(apart(read, name, content))
+    assert fates == {"used": 0, "json-invalid": 1}
+
+
+@pytest.mark.parametrize("name", ["matomo", "nginx-json"])
+def test_deep_json_in_logs(name: str) -> None:
+    records, fates, _ = check(apart(read_log, name, b'{"a":' * 200_000 + b"1" + b"}" * 200_000 + b"\n"), LOG_MEMORY)
+    assert records == sum(fates.values())
+    assert fates["used"] == 0
+
+
+def test_null_bytes(tmp_path: Path) -> None:
+    nulls = "a\0b"
+    rows = [{"url": f"{HOST}/{nulls}", "title": nulls, "text": nulls, "keywords": [nulls]}, {"url": f"http://{nulls}/"}]
+    pages = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    _, fates, _ = read("pages", pages)
+    assert fates == {"used": 1, "host-invalid": 1} or fates == {"used": 1, "url-invalid": 1}
+    _, fates, rows_found = read("warc", warc(http(b"<title>a\0b</title><a href='/\0x'>\0</a>" + bytes(1000))))
+    assert fates["used"] == rows_found["pages"] == 1
+    for name in LOG_FORMATS:
+        records, fates, _ = read_log(name, bytes(100_000) + b"\n" + bytes(10))
+        assert records == sum(fates.values()), name
+    (tmp_path / "seeds.txt").write_bytes(b"http://exa\0mple.org/\n\0\n")
+    assert rank(str(tmp_path), str(tmp_path / "seeds.txt"), str(tmp_path / "round")) == 2
+
+
+# Names that lead elsewhere
+
+
+def archive(folder: Path, *members: tuple[str, bytes, bytes]) -> Path:
+    """The archive of the data set's graph with members of (name, type, link's target)."""
+    path = folder / wikispeedia.GRAPH_ARCHIVE
+    with tarfile.open(path, "w:gz") as tar:
+        for name, kind, target in members:
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, target.decode()
+            info.size = 4 if kind == tarfile.REGTYPE else 0
+            tar.addfile(info, io.BytesIO(b"Moon"))
+    return path
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        ("../../outside.tsv", tarfile.REGTYPE, b""),
+        ("/tmp/outside.tsv", tarfile.REGTYPE, b""),
+        (f"{wikispeedia.GRAPH}/../../articles.tsv", tarfile.REGTYPE, b""),
+        (f"{wikispeedia.GRAPH}/articles.tsv", tarfile.SYMTYPE, b"/etc/passwd"),
+        (f"{wikispeedia.GRAPH}/articles.tsv", tarfile.LNKTYPE, b"../../../etc/passwd"),
+        (f"{wikispeedia.GRAPH}/articles.tsv", tarfile.CHRTYPE, b""),
+    ],
+    ids=lambda member: f"{member[0]}-{member[1].decode()}",
+)
+def test_members_that_lead_out_of_an_archive(
+    member: tuple[str, bytes, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, output = tmp_path / "source", tmp_path / "deep" / "er" / "snapshot"
+    source.mkdir()
+    archive(source, member)
+    before = sorted(path for path in tmp_path.rglob("*") if path != output.parent)
+    assert main(["dataset", "wikispeedia", "--source", str(source), "--output", str(output), "--quiet"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert sorted(path for path in tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "category", ["subject.../../../outside", "subject./etc/x", "subject.a/b", "subject.\0", "..", "subject.-"]
+)
+def test_topics_that_lead_out_of_the_folder(category: str) -> None:
+    """Topics become names of files."""
+    listed, _ = wikispeedia.read_articles(io.BytesIO(b"Moon\n"))
+    rows = wikispeedia.read_categories(io.BytesIO(f"Moon\t{category}\n".encode()), listed)
+    assert not rows.seeds()
+    assert sum(sum(batch.rejected.values()) for batch in rows.batches) == 1
+
+
+def test_urls_name_no_files(tmp_path: Path) -> None:
+    """URLs are values in tables: no name below the output comes from one."""
+    odd = [f"{HOST}/../../../outside", f"{HOST}/%2e%2e%2f%2e%2e%2foutside", "file:///etc/passwd", f"{HOST}/a\\..\\b"]
+    pages = tmp_path / "pages.jsonl"
+    pages.write_text("".join(json.dumps({"url": url, "text": "lattice"}) + "\n" for url in odd))
+    links = tmp_path / "links.jsonl"
+    links.write_text("".join(json.dumps({"source_url": odd[0], "target_url": url}) + "\n" for url in odd[1:]))
+    snapshot = tmp_path / "out" / "snapshot"
+    inputs = ["--pages", str(pages), "--links", str(links)]
+    assert main(["ingest", *inputs, "--output", str(snapshot), "--quiet"]) == 0
+    (tmp_path / "seeds.txt").write_text(odd[0] + "\n")
+    assert rank(str(snapshot), str(tmp_path / "seeds.txt"), str(tmp_path / "out" / "round")) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"pages.jsonl", "links.jsonl", "seeds.txt", "out"}
+    names = {path.name for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert all(name == "manifest.json" or name.startswith("part-") for name in names)
+
+
+@pytest.mark.parametrize("name", ["pages", "manifest.json", ".lock"])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_symbolic_links_in_the_output(
+    name: str, overwrite: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are not followed, and what they lead to is left alone."""
+    treasure = tmp_path / "treasure"
+    treasure.mkdir()
+    (treasure / "kept").write_text("gold")
+    dangling = tmp_path / "nowhere"
+    pages = tmp_path / "pages.jsonl"
+    pages.write_text(json.dumps({"url": HOST}) + "\n")
+    for target in (treasure, treasure / "kept", dangling):
+        output = tmp_path / f"snapshot-{target.name}"
+        output.mkdir()
+        (output / name).symlink_to(target)
+        arguments = ["--pages", str(pages), "--output", str(output), *(["--overwrite"] if overwrite else [])]
+        assert main(["ingest", *arguments, "--quiet"]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+        assert (treasure / "kept").read_text() == "gold"
+        assert not dangling.exists()
+        assert {path.name for path in treasure.iterdir()} == {"kept"}
+
+
+UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "joblib", "jsonpickle", "torch"}
+UNSAFE_CALLS = {
+    "eval",
+    "exec",
+    "compile",
+    "read_pickle",
+    "unsafe_load",
+    "full_load",
+    "deserialize_pandas",
+    "extractall",
+}
+LOADERS = {"CSafeLoader", "SafeLoader"}
+
+
+def unsafe(tree: ast.Module) -> list[str]:
+    """What a module does that would run code, or write files, as an input says."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names if alias.name.split(".")[0] in UNSAFE_MODULES]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in UNSAFE_MODULES:
+            found.append(node.module or "")
+        elif isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            owner = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+            if name in UNSAFE_CALLS and owner != "re":
+                found.append(name)
+            if name == "load" and owner in ("np", "numpy") and "allow_pickle=False" not in ast.unparse(node):
+                found.append("numpy.load")
+            if name == "load" and owner == "yaml" and not any(loader in ast.unparse(node) for loader in LOADERS):
+                found.append("yaml.load")
+    return found
+
+
+def test_no_input_is_run() -> None:
+    """Nothing that a user names is unpickled, evaluated, or unpacked to wherever it says."""
+    root = Path(__file__).resolve().parents[2]
+    modules = [path for room in ("schemas", "transforms", "pipelines") for path in sorted((root / room).rglob("*.py"))]
+    assert len(modules) > 100
+    for path in modules:
+        assert not unsafe(ast.parse(path.read_text(encoding="utf-8"))), path
+    for text in (
+        "import pickle",
+        "from dill import loads",
+        "np.load(path)",
+        "yaml.load(text, yaml.Loader)",
+        "eval('1')",
+        "tar.extractall(path)",
+    ):
+        assert unsafe(ast.parse(text)), text
+    assert not unsafe(ast.parse("re.compile('x'); np.load(path, allow_pickle=False); yaml.load(text, yaml.SafeLoader)"))
+
+
+def test_the_cap_of_html_is_larger_than_that_of_its_text() -> None:
+    assert MAX_TEXT_CHARS <= MAX_HTML_BYTES <= RECORD_BYTES
+
+
+def test_wat_records_with_a_million_links() -> None:
+    links = ",".join(['{"path":"A@/href","url":"/x"}'] * 500_000)
+    html = f'{{"Links":[{links}]}}'
+    envelope = (
+        f'{{"Envelope":{{"WARC-Header-Metadata":{{"WARC-Type":"response","WARC-Target-URI":"{URL}"}},'
+        f'"Payload-Metadata":{{"HTTP-Response-Metadata":{{"HTML-Metadata":{html}}}}}}}}}'
+    ).encode()
+    assert len(envelope) < RECORD_BYTES
+    content = warc(envelope, kind="metadata", content_type="application/json")
+    _, fates, rows = check(apart(read, "wat", content), 3 * MEMORY)
+    assert rows["links"] == DEFAULT_MAX_LINKS
+    assert fates["links-over-cap"] == 500_000 - DEFAULT_MAX_LINKS
+
+
+def test_the_hard_limit_of_these_tests_holds() -> None:
+    with pytest.raises(MemoryError):
+        apart(bytearray, 8 * GIBIBYTE)
+    assert apart(sum, [1, 2]).value == 3
+    assert apart(len, list(itertools.repeat(0, 10))).grown_bytes < 50 * MEBIBYTE
