@@ -101,9 +101,8 @@ def audit() -> int:
     try:
         dependencies = json.loads(done.stdout)["dependencies"]
     except (ValueError, KeyError):
-        print(
-            f"audit skipped: the list of weaknesses can't be had: {(done.stderr.splitlines() or ['no reason given'])[-1]}"
-        )
+        reason = (done.stderr.splitlines() or ["no reason given"])[-1]
+        print(f"audit skipped: the list of weaknesses can't be had: {reason}")
         return 0
     looked_up = [dependency for dependency in dependencies if "vulns" in dependency]
     if not looked_up:

@@ -353,7 +353,7 @@ def _ranked_by_concepts(
         write_lattices=config.write_lattices,
     )
     {"keywords": ranked.keywords} | WriteOne("write keywords", files.join(output, "keywords"), keyword_rows)
-    # Workers have held this lattice before: it fits one, while as a group of an exchange it would have to be one record.
+    # Workers have held this lattice before: it fits one; as a group of an exchange it would have to be one record.
     {"concepts": ranked.base_concepts} | WriteOne(
         "write base concepts", files.join(output, "base_concepts"), _base_concept_rows
     )
