@@ -23,6 +23,11 @@ LINT = [
     "types-PyYAML>=6",
     "types-requests>=2.31",
 ]
+AUDIT = [
+    "cyclonedx-bom>=7",
+    "pip-audit>=2.9",
+    "pip-licenses>=5",
+]
 BENCHMARKS = [
     "duckdb>=1.2",
     "matplotlib>=3.8",
@@ -79,6 +84,8 @@ setup(
         "test": TEST,
         "lint": LINT,
         "benchmarks": BENCHMARKS,
+        "fuzz": ["atheris>=3"],
+        "audit": AUDIT,
     },
     entry_points={"console_scripts": ["semrank=pipelines.cli:console"]},
     classifiers=[
