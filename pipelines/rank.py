@@ -384,7 +384,7 @@ def _scored(
     links = _web_links(pipeline, snapshot, "web")
     if config.ranker in GRAPH_RANKERS:
         facts = {"nodes": _nodes(harvest, contexts, "web"), "links": links}
-        return score_urls(facts, config, output, query=[], partitions=partitions)
+        return score_urls(facts, config, output, query=[], partitions=partitions, links=_link_count(snapshot))
     harvested = {"harvest": harvest} | GatherTables("order harvested", _harvested)
     described = pipeline | DescribeUrls(
         snapshot.pages,
@@ -402,7 +402,8 @@ def _scored(
         "click_edges": clicks.edges,
         "harvested": harvested,
     }
-    return score_urls(facts, config, output, query=query_words(config), partitions=partitions)
+    count = _link_count(snapshot)
+    return score_urls(facts, config, output, query=query_words(config), partitions=partitions, links=count)
 
 
 def _web_links(pipeline: beam.Pipeline, snapshot: _Snapshot, name: str) -> Collection:
@@ -428,7 +429,11 @@ def _host_quality(
     if config.budget is None or config.host_quality == "equal":
         return None
     graph = {"nodes": _nodes(harvest, contexts, "hosts"), "links": _web_links(pipeline, snapshot, "hosts")}
-    return graph | RateHosts(config.host_quality)  # type: ignore[no-any-return]
+    return graph | RateHosts(config.host_quality, links=_link_count(snapshot))  # type: ignore[no-any-return]
+
+
+def _link_count(snapshot: _Snapshot) -> int:
+    return int(snapshot.manifest.get("rows", {}).get("links", 0))
 
 
 def _url_ids(table: pa.Table) -> pa.Table:

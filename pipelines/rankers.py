@@ -28,7 +28,13 @@ from transforms.ranking.text_steps import RankByCosine, RankByKeyword
 
 
 def score_urls(
-    facts: Mapping[str, Collection], config: RoundConfig, output: str, *, query: list[str], partitions: int
+    facts: Mapping[str, Collection],
+    config: RoundConfig,
+    output: str,
+    *,
+    query: list[str],
+    partitions: int,
+    links: int,
 ) -> Collection:
     """The scores of the ranker that the configuration names, tables of `SCORED_SCHEMA`.
 
@@ -39,6 +45,7 @@ def score_urls(
         output: the round's folder.
         query: words of the query.
         partitions: number of partitions of URLs.
+        links: number of links of the snapshot, by which rankers by graphs iterate on one worker or over blocks.
     """
     if config.ranker == "ontology":
         ranker = RankByOntology(
@@ -51,7 +58,7 @@ def score_urls(
         )
         return dict(facts) | ranker  # type: ignore[no-any-return]
     if config.ranker in GRAPH_RANKERS:
-        return dict(facts) | RankByGraph(config.ranker, level=config.level)  # type: ignore[no-any-return]
+        return dict(facts) | RankByGraph(config.ranker, level=config.level, links=links)  # type: ignore[no-any-return]
     by_words: dict[str, Any] = {"query": query, "partitions": partitions}
     rankers: dict[str, beam.PTransform[Any, Any]] = {
         "focused": RankByFocused(**by_words),

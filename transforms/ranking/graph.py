@@ -1,9 +1,18 @@
-"""The graph of followed links between known URLs, or between their hosts."""
+"""The graph of followed links between known URLs, or between their hosts, and how values are iterated over it.
+
+A ranker is one or several `Method`s and a table made of their last states. A method's step multiplies the edges by a
+vector and makes the next state of the products. `solve` does so in memory; on a cluster the edges lie in blocks, and
+the products of the blocks are added up (`block_products`, `joined_products`). Both give the same bits: the numbers to
+be added are rounded to multiples of 2^-52 and add up to at most 1, so that no sum depends on its order.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +20,17 @@ import pyarrow as pa
 from scipy import sparse
 
 from schemas.errors import InputError
-from transforms.columnar.arrays import Int64s, int64s, positions, row_keys
+from transforms.columnar.arrays import Int64s, column_array, group_starts, int64s, positions, row_keys
 from transforms.ranking.facts import Facts
 from transforms.ranking.reasons import Term, reason_lists
 from transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
 
 Float64s: TypeAlias = npt.NDArray[np.float64]
+Vector: TypeAlias = npt.NDArray[Any]
+"""A value, or a row of values, of each node."""
+
+Direction: TypeAlias = Literal["in", "out"]
+"""Whether a node is given what the nodes have that link to it, or what those have that it links to."""
 
 NODE_SCHEMA = pa.schema(
     [
@@ -32,9 +46,42 @@ _FLAGS = ("seed", "current")
 
 EDGE_SCHEMA = pa.schema([pa.field("source_id", pa.int64()), pa.field("target_id", pa.int64())])
 
+EDGE_BYTES = 16
+
 MAX_EDGE_BYTES = 2 << 30
-"""Bytes of edges that one worker takes, 16 each: some 130 million links between known URLs. Iterating over a graph in
-parts would exchange all of them once more in every step."""
+"""Bytes of edges that one worker takes: some 130 million links between known URLs."""
+
+WORKER_BYTES = 256 << 20
+"""Bytes of links up to which all of them are brought to one worker, some 16 million: it holds them about four times
+over, and iterates in seconds what costs blocks an exchange a step."""
+
+REDUCED_EDGES = 1 << 18
+"""Edges whose rows of values are joined at a time: 64 MB where a row has 256 bytes."""
+
+_TERM_BITS = 52
+"""Binary places of numbers that are added: multiples of 2^-52 have exact sums up to 2."""
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """When an iteration ends.
+
+    Attributes:
+        tolerance: residual at which it has converged; each method says how that is measured.
+        max_iterations: steps after which it ends anyway.
+
+    Raises:
+        InputError: one of them can't be.
+    """
+
+    tolerance: float
+    max_iterations: int
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.tolerance < np.inf:
+            raise InputError(f"tolerance: found {self.tolerance}, expected a number of at least 0")
+        if self.max_iterations < 1:
+            raise InputError(f"max_iterations: found {self.max_iterations}, expected at least 1")
 
 
 @dataclass(frozen=True)
@@ -44,7 +91,7 @@ class Convergence:
     Attributes:
         iterations: steps made.
         residual: how much the last step still changed, in the norm that the iteration is stopped by.
-        converged: whether that was below the tolerance.
+        converged: whether that was at most the tolerance.
     """
 
     iterations: int
@@ -52,9 +99,13 @@ class Convergence:
     converged: bool
 
 
+BEGUN = Convergence(0, np.inf, False)
+NOTHING_TO_DO = Convergence(0, 0.0, True)
+
+
 @dataclass(frozen=True, eq=False)
-class Graph:
-    """Nodes, edges and the known URLs that are on the nodes.
+class Nodes:
+    """Known URLs, and the nodes that they are on.
 
     Attributes:
         urls: ids of the known URLs, ascending, int64[u].
@@ -62,7 +113,6 @@ class Graph:
         seed: whether the crawl began with the URL, bool[u].
         current: whether the URL is to be ranked, bool[u].
         discovery: order in which the URLs became known, lowest first, int64[u].
-        edges: 1 where a followed link leads from one node to another, itself excluded, CSR float64[n, n].
     """
 
     urls: Int64s
@@ -70,6 +120,47 @@ class Graph:
     seed: npt.NDArray[np.bool_]
     current: npt.NDArray[np.bool_]
     discovery: Int64s
+
+    @classmethod
+    def of_table(cls, nodes: pa.Table | None, *, level: str) -> Nodes:
+        """Nodes of distinct known URLs, a table of `NODE_SCHEMA`; of their hosts where the level is `host`."""
+        nodes = NODE_SCHEMA.empty_table() if nodes is None else nodes.sort_by("url_id").combine_chunks()
+        urls = int64s(nodes["url_id"])
+        seed, current = (np.asarray(nodes[name].to_numpy(zero_copy_only=False), dtype=np.bool_) for name in _FLAGS)
+        number = np.arange(len(urls), dtype=np.int64)
+        if level == "host":
+            number = np.unique(int64s(nodes["host_id"]), return_inverse=True)[1].astype(np.int64)
+        return cls(urls, number, seed, current, np.zeros(len(urls), dtype=np.int64))
+
+    @property
+    def node_count(self) -> int:
+        """n, the number of nodes."""
+        return int(self.node.max(initial=-1)) + 1
+
+    @property
+    def seed_nodes(self) -> npt.NDArray[np.bool_]:
+        """Whether the crawl began with a URL of the node, bool[n]."""
+        seeds = np.zeros(self.node_count, dtype=np.bool_)
+        seeds[self.node[self.seed]] = True
+        return seeds
+
+    def numbered(self, edges: pa.Table | None) -> tuple[Int64s, Int64s]:
+        """Nodes at the two ends of the links (`EDGE_SCHEMA`) whose ends are known, as (sources, targets)."""
+        if edges is None:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        source, target = (positions(self.urls, int64s(edges[name])) for name in EDGE_SCHEMA.names)
+        known = (source >= 0) & (target >= 0)
+        return self.node[source[known]], self.node[target[known]]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph(Nodes):
+    """Nodes with the edges between them.
+
+    Attributes:
+        edges: 1 where a followed link leads from one node to another, itself excluded, CSR float64[n, n].
+    """
+
     edges: sparse.csr_array
 
     @classmethod
@@ -84,7 +175,7 @@ class Graph:
             known.seed,
             known.current,
             facts.discovery,
-            _adjacency(source.astype(np.int64), target.astype(np.int64), count),
+            adjacency(source.astype(np.int64), target.astype(np.int64), count),
         )
 
     @classmethod
@@ -97,27 +188,177 @@ class Graph:
         if edges is not None and edges.nbytes > MAX_EDGE_BYTES:
             raise InputError(
                 f"--ranker: found {edges.num_rows:,} links between known URLs, expected at most "
-                f"{MAX_EDGE_BYTES // 16:,}: rankers by graphs hold them on one worker; --level host needs fewer"
+                f"{MAX_EDGE_BYTES // EDGE_BYTES:,} on one worker; --level host needs fewer"
             )
-        nodes = NODE_SCHEMA.empty_table() if nodes is None else nodes.sort_by("url_id").combine_chunks()
-        urls = int64s(nodes["url_id"])
-        seed, current = (np.asarray(nodes[name].to_numpy(zero_copy_only=False), dtype=np.bool_) for name in _FLAGS)
-        number = np.arange(len(urls), dtype=np.int64)
-        if level == "host":
-            number = np.unique(int64s(nodes["host_id"]), return_inverse=True)[1].astype(np.int64)
-        source, target = (np.zeros(0, dtype=np.int64) for _ in range(2))
-        if edges is not None:
-            ends = [positions(urls, int64s(edges[name])) for name in EDGE_SCHEMA.names]
-            known = (ends[0] >= 0) & (ends[1] >= 0)
-            source, target = (number[end[known]] for end in ends)
-        count = int(number.max(initial=-1)) + 1
-        nothing = np.zeros(len(urls), dtype=np.int64)
-        return cls(urls, number, seed, current, nothing, _adjacency(source, target, count))
+        known = Nodes.of_table(nodes, level=level)
+        source, target = known.numbered(edges)
+        links = adjacency(source, target, known.node_count)
+        return cls(known.urls, known.node, known.seed, known.current, known.discovery, links)
 
     @property
     def node_count(self) -> int:
         """n, the number of nodes."""
         return int(self.edges.shape[0])
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """What methods are told of the nodes."""
+        return Surroundings.of_edges(self.edges, self)
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """What a method is told of the nodes.
+
+    Attributes:
+        seed: whether the crawl began with the node, bool[n].
+        into: how many nodes link to it, float64[n].
+        out: how many nodes it links to, float64[n].
+    """
+
+    seed: npt.NDArray[np.bool_]
+    into: Float64s
+    out: Float64s
+
+    def __len__(self) -> int:
+        return len(self.out)
+
+    @classmethod
+    def of_edges(cls, edges: sparse.csr_array, nodes: Nodes | None = None) -> Surroundings:
+        """Those of a graph in memory; without nodes there are no seeds."""
+        into = np.bincount(edges.indices, minlength=edges.shape[1])
+        seed = np.zeros(edges.shape[0], dtype=np.bool_) if nodes is None else nodes.seed_nodes
+        return cls(seed, into.astype(np.float64), np.diff(edges.indptr).astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What a method knows between two products.
+
+    Attributes:
+        around: what it was told of the nodes.
+        vectors: values of the nodes by name, each with n rows.
+        convergence: how far the iteration is.
+        product: which of the step's products comes next.
+    """
+
+    around: Surroundings
+    vectors: dict[str, Vector]
+    convergence: Convergence = BEGUN
+    product: int = 0
+
+
+class Method(ABC):
+    """An iteration over the edges of a graph.
+
+    Attributes:
+        name: what its numbers are told under.
+        directions: the products of one step, one after the other.
+        join: how the values of several edges become one: `sum` for numbers that add up to at most 1, `max` for rows of
+            bytes.
+        iteration: when it ends.
+    """
+
+    name: str
+    directions: tuple[Direction, ...] = ("in",)
+    join: Literal["sum", "max"] = "sum"
+    iteration: Iteration
+
+    @abstractmethod
+    def start(self, around: Surroundings) -> State:
+        """The state before the first step."""
+
+    @abstractmethod
+    def factor(self, state: State) -> Vector:
+        """What the edges are multiplied by next: float64[n], or uint8[n, k] where they are joined by `max`."""
+
+    @abstractmethod
+    def follow(self, state: State, joined: Vector) -> State:
+        """The state after a product, which the last one of a step makes with `moved`.
+
+        Args:
+            state: the state before.
+            joined: what each node was given, of the shape of the factor.
+        """
+
+    def moved(self, state: State, vectors: dict[str, Vector], residual: float) -> State:
+        """The state after a whole step that changed so much."""
+        made = state.convergence.iterations + 1
+        return State(state.around, vectors, Convergence(made, residual, residual <= self.iteration.tolerance))
+
+    def ended(self, state: State) -> bool:
+        """Whether no further step is to be made."""
+        made = state.convergence
+        return made.converged or made.iterations >= self.iteration.max_iterations
+
+
+def exact_terms(values: Float64s) -> Float64s:
+    """Numbers in [0, 1] as the nearest multiples of 2^-52: where they add up to at most 1, so in any order."""
+    return np.ldexp(np.rint(np.ldexp(values, _TERM_BITS)), -_TERM_BITS)
+
+
+def solve(method: Method, edges: sparse.csr_array, around: Surroundings | None = None) -> State:
+    """The last state of a method over a graph in memory.
+
+    Args:
+        method: the method.
+        edges: 1 where a link leads from the row's node to the column's, CSR float64[n, n].
+        around: what the method is told of the nodes, or None for what the edges tell.
+    """
+    state = method.start(Surroundings.of_edges(edges) if around is None else around)
+    sides = {"in": sparse.csr_array(edges.T) if "in" in method.directions else edges, "out": edges}
+    while not method.ended(state):
+        for direction in method.directions:
+            factor, side = method.factor(state), sides[direction]
+            joined = side @ factor if method.join == "sum" else joined_rows(side, factor, np.maximum)
+            state = method.follow(state, joined)
+    return state
+
+
+MakeTable: TypeAlias = Callable[[Nodes, tuple[State, ...]], pa.Table]
+"""Makes scores of the last states of a ranker's methods."""
+
+
+def scores(methods: tuple[Method, ...], table: MakeTable, graph: Graph) -> tuple[pa.Table, Convergence]:
+    """Scores of the current URLs by a ranker in memory, and how its last method ended.
+
+    Args:
+        methods: the ranker's methods.
+        table: makes a table of `SCORED_SCHEMA` of their states.
+        graph: the graph.
+    """
+    states = tuple(solve(method, graph.edges, graph.surroundings) for method in methods)
+    return table(graph, states), states[-1].convergence
+
+
+def joined_rows(side: sparse.csr_array, factor: Vector, join: np.ufunc) -> Vector:
+    """The values that each row's entries stand for joined, 0 where it has none, of the shape of the factor.
+
+    Args:
+        side: edges, CSR [n, n].
+        factor: values of the columns, n rows.
+        join: `np.maximum` or `np.bitwise_or`.
+    """
+    joined = np.zeros_like(factor)
+    rows = np.flatnonzero(np.diff(side.indptr)).astype(np.int64)
+    starts, entries = side.indptr[rows].astype(np.int64), side.indices
+    for part in _runs(starts):
+        low, high = _ends(starts, part, len(entries))
+        joined[rows[part]] = join.reduceat(factor[entries[low:high]], starts[part] - low, axis=0)
+    return joined
+
+
+def _runs(starts: Int64s) -> Iterator[slice]:
+    """Runs of groups that begin within the same `REDUCED_EDGES` members."""
+    cuts = np.flatnonzero(np.diff(starts // REDUCED_EDGES)) + 1
+    for begin, end in pairwise([0, *cuts.tolist(), len(starts)]):
+        if begin < end:
+            yield slice(begin, end)
+
+
+def _ends(starts: Int64s, part: slice, count: int) -> tuple[int, int]:
+    """Where the members of a run of groups begin and end."""
+    return int(starts[part.start]), int(starts[part.stop]) if part.stop < len(starts) else count
 
 
 def distinct_nodes(nodes: pa.Table | None) -> pa.Table:
@@ -133,36 +374,142 @@ def known_edges(links: pa.Table, nodes: pa.Table | None) -> pa.Table:
     known = np.zeros(0, dtype=np.int64) if nodes is None else np.sort(int64s(nodes["url_id"]))
     source, target = (int64s(links[name]) for name in EDGE_SCHEMA.names)
     kept = (positions(known, source) >= 0) & (positions(known, target) >= 0) & (source != target)
-    source, target = source[kept], target[kept]
-    first = np.unique(row_keys(source, target), return_index=True)[1]
-    return pa.table([source[first], target[first]], schema=EDGE_SCHEMA)
+    return pa.table(_distinct(source[kept], target[kept]), schema=EDGE_SCHEMA)
 
 
-def _adjacency(source: Int64s, target: Int64s, count: int) -> sparse.csr_array:
+def adjacency(source: Int64s, target: Int64s, count: int) -> sparse.csr_array:
+    """Edges from arrays of their ends, which may repeat, as CSR float64[n, n]: ones, none from a node to itself.
+
+    Args:
+        source: nodes that the edges leave, int64[m] below n.
+        target: nodes that they lead to, int64[m] below n.
+        count: n, the number of nodes.
+    """
     other = source != target
     ones = np.ones(int(other.sum()))
     edges = sparse.csr_array((ones, (source[other], target[other])), shape=(count, count))
     edges.sum_duplicates()
     edges.data[:] = 1.0
-    edges.sort_indices()
     return edges
 
 
-def scored(graph: Graph, score: Float64s, terms: list[Term]) -> pa.Table:
+def _distinct(first: Int64s, second: Int64s) -> list[Int64s]:
+    """Distinct pairs, ascending."""
+    kept = np.unique(row_keys(first, second), return_index=True)[1]
+    return [first[kept], second[kept]]
+
+
+BLOCK_SCHEMA = pa.schema(
+    [pa.field("row", pa.int64()), pa.field("column", pa.int64()), pa.field("direction", pa.string())]
+)
+"""Edges of a block, ascending by row: nodes that are given something, and those that have it."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How edges are cut into blocks by ranges of the nodes at their ends.
+
+    Both ends matter, so that the links to a node that half of the web links to are spread over a row of the grid.
+
+    Attributes:
+        targets: number of ranges of targets.
+        sources: number of ranges of sources.
+    """
+
+    targets: int
+    sources: int
+
+    @classmethod
+    def of(cls, partitions: int) -> Grid:
+        """A grid of so many blocks, a power of two, about as many ranges of either end."""
+        sources = 1 << ((partitions.bit_length() - 1) // 2)
+        return cls(partitions // sources, sources)
+
+    def blocks(self, source: Int64s, target: Int64s, count: int) -> Int64s:
+        """The block of each edge, int64[m]; `count` is the number of nodes."""
+        return (target * self.targets // count) * self.sources + source * self.sources // count
+
+
+KEYED_SCHEMA = pa.schema(
+    [pa.field("block", pa.int64()), pa.field("source", pa.int64()), pa.field("target", pa.int64())]
+)
+
+
+def keyed_edges(links: pa.Table, nodes: Nodes, grid: Grid) -> pa.Table:
+    """The distinct edges of a part of the links (`EDGE_SCHEMA`) with their blocks, a table of `KEYED_SCHEMA`."""
+    source, target = nodes.numbered(links)
+    other = source != target
+    source, target = _distinct(source[other], target[other])
+    return pa.table([grid.blocks(source, target, max(1, nodes.node_count)), source, target], schema=KEYED_SCHEMA)
+
+
+def block_edges(keyed: pa.Table, direction: Direction) -> pa.Table:
+    """The distinct edges of a block for products of one direction, a table of `BLOCK_SCHEMA`."""
+    ends = (int64s(keyed["target"]), int64s(keyed["source"]))
+    rows, columns = _distinct(*(ends if direction == "in" else ends[::-1]))
+    return pa.table([rows, columns, pa.array([direction] * len(rows))], schema=BLOCK_SCHEMA)
+
+
+def block_products(edges: pa.Table, factor: Vector, join: Literal["sum", "max"]) -> tuple[Int64s, Vector]:
+    """Products of some rows of a block (`BLOCK_SCHEMA`): (rows int64[r] ascending, what each is given, r rows)."""
+    rows, columns = int64s(edges["row"]), int64s(edges["column"])
+    starts = group_starts(rows)
+    reduce = np.add.reduceat if join == "sum" else np.maximum.reduceat
+    parts = [np.zeros((0, *factor.shape[1:]), dtype=factor.dtype)]
+    for part in _runs(starts):
+        low, high = _ends(starts, part, len(rows))
+        parts.append(reduce(factor[columns[low:high]], starts[part] - low, axis=0))
+    return rows[starts], np.concatenate(parts)
+
+
+def joined_products(rows: Int64s, values: Vector, shape: tuple[int, ...], join: Literal["sum", "max"]) -> Vector:
+    """The products of all blocks joined, of the shape of the factor.
+
+    Args:
+        rows: nodes that are given something, int64[r], may repeat.
+        values: what they are given, r rows.
+        shape: shape of the factor.
+        join: how it is joined.
+    """
+    if join == "sum":
+        return np.bincount(rows, weights=values, minlength=shape[0]).astype(np.float64)
+    joined = np.zeros(shape, dtype=values.dtype)
+    order = np.argsort(rows, kind="stable")
+    starts = group_starts(rows[order])
+    for part in _runs(starts):
+        low, high = _ends(starts, part, len(rows))
+        joined[rows[order[starts[part]]]] = np.maximum.reduceat(values[order[low:high]], starts[part] - low, axis=0)
+    return joined
+
+
+def vector_column(vector: Vector) -> pa.Array:
+    """Values of nodes as a column; rows of values as lists of fixed size."""
+    if vector.ndim == 1:
+        return pa.array(vector)
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(vector).ravel()), vector.shape[1])
+
+
+def column_vector(column: pa.ChunkedArray) -> Vector:
+    """The values of a column of `vector_column`."""
+    array = column_array(column)
+    if not pa.types.is_fixed_size_list(array.type):
+        return np.asarray(array.to_numpy(zero_copy_only=False))
+    return np.asarray(array.flatten().to_numpy(zero_copy_only=False)).reshape(len(array), array.type.list_size)
+
+
+def scored(nodes: Nodes, score: Float64s, terms: list[Term]) -> pa.Table:
     """The current URLs with scores, a table of `SCORED_SCHEMA`.
 
     Args:
-        graph: the graph.
+        nodes: the known URLs.
         score: score of each URL, float64[u].
         terms: terms of each URL.
     """
-    rows = np.flatnonzero(graph.current)
-    reasons = reason_lists(terms, len(graph.urls)).take(pa.array(rows))
-    return pa.table([graph.urls[rows], np.round(score[rows], SCORE_DECIMALS), reasons], schema=SCORED_SCHEMA)
+    rows = np.flatnonzero(nodes.current)
+    reasons = reason_lists(terms, len(nodes.urls)).take(pa.array(rows))
+    return pa.table([nodes.urls[rows], np.round(score[rows], SCORE_DECIMALS), reasons], schema=SCORED_SCHEMA)
 
 
-def degree_terms(graph: Graph) -> list[Term]:
+def degree_terms(nodes: Nodes, around: Surroundings) -> list[Term]:
     """Informs how many links lead to and from a URL's node."""
-    ones = np.ones(graph.node_count)
-    into, out = graph.edges.T @ ones, graph.edges @ ones
-    return [Term("links-in", into[graph.node]), Term("links-out", out[graph.node])]
+    return [Term("links-in", around.into[nodes.node]), Term("links-out", around.out[nodes.node])]

@@ -1,7 +1,7 @@
 """HITS of the known URLs (P13 1.1, Kleinberg 1999): the authority score.
 
-A good authority is linked from good hubs, a good hub links to good authorities: a = E^T h, h = E a, each divided by its
-length, which is the first singular vector of the edges. The score is a, L2-normalised, so it lies in [0, 1].
+A good authority is linked from good hubs, a good hub links to good authorities: a = E^T h, h = E a, which tends to the
+first singular vectors of the edges. The score is a, L2-normalised, so it lies in [0, 1].
 """
 
 from __future__ import annotations
@@ -10,15 +10,76 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
+from transforms.ranking import graph
 from transforms.ranking.facts import Facts
-from transforms.ranking.graph import Convergence, Float64s, Graph, degree_terms, scored
+from transforms.ranking.graph import (
+    BEGUN,
+    NOTHING_TO_DO,
+    Convergence,
+    Direction,
+    Float64s,
+    Graph,
+    Iteration,
+    Method,
+    Nodes,
+    State,
+    Surroundings,
+    Vector,
+    degree_terms,
+    exact_terms,
+    scored,
+)
 from transforms.ranking.reasons import Term
 
 TOLERANCE = 1e-12
-"""Length of the authorities' change below which the iteration ends."""
+"""Length of the change of the authorities, which have length 1, at which the iteration ends."""
 
 MAX_ITERATIONS = 1_000
 """The error shrinks by the ratio of the two largest squared singular values, which can be close to 1."""
+
+ON_WORKER = Iteration(TOLERANCE, MAX_ITERATIONS)
+IN_BLOCKS = Iteration(1e-6, 50)
+"""A step over blocks costs two exchanges."""
+
+_HUBS, _AUTHORITIES = "hub", "authority"
+
+
+class Hits(Method):
+    """Power iteration; the residual is the length of the change of the authorities at length 1.
+
+    Between the products the values add up to 1, as what is to be added exactly has to.
+
+    Args:
+        iteration: when it ends.
+    """
+
+    name = "hits"
+    directions: tuple[Direction, ...] = ("in", "out")
+
+    def __init__(self, iteration: Iteration = ON_WORKER) -> None:
+        self.iteration = iteration
+
+    def start(self, around: Surroundings) -> State:
+        """The same hub value for each node, no authority; no hubs either where there are no links."""
+        linked = bool(around.out.any())
+        hubs = np.full(len(around), 1.0 / len(around)) if linked else np.zeros(len(around))
+        nothing = np.zeros(len(around))
+        vectors = {_HUBS: hubs, _AUTHORITIES: nothing, "before": nothing}
+        return State(around, vectors, BEGUN if linked else NOTHING_TO_DO)
+
+    def factor(self, state: State) -> Vector:
+        """The hubs, then the authorities."""
+        return exact_terms(state.vectors[_AUTHORITIES if state.product else _HUBS])
+
+    def follow(self, state: State, joined: Vector) -> State:
+        """New authorities, then new hubs."""
+        if not state.product:
+            known = {_HUBS: state.vectors[_HUBS], "before": state.vectors[_AUTHORITIES]}
+            return State(state.around, {**known, _AUTHORITIES: joined / joined.sum()}, state.convergence, 1)
+        found = state.vectors[_AUTHORITIES]
+        residual = _length(_unit(found) - _unit(state.vectors["before"]))
+        vectors = {_HUBS: joined / joined.sum(), _AUTHORITIES: found, "before": found}
+        return self.moved(state, vectors, residual)
 
 
 def hits(
@@ -33,34 +94,41 @@ def hits(
 
     Returns:
         (authorities float64[n], hubs float64[n], each of length 1 or 0 where there are no edges; how it ended).
+
+    Raises:
+        InputError: tolerance or max_iterations can't be.
     """
-    count = edges.shape[0]
-    authorities, hubs = np.zeros(count), np.zeros(count)
-    if not edges.nnz:
-        return authorities, hubs, Convergence(0, 0.0, True)
-    incoming = sparse.csr_array(edges.T)
-    hubs = np.full(count, 1.0 / np.sqrt(count))
-    residual, iteration = np.inf, 0
-    while residual > tolerance and iteration < max_iterations:
-        following = _unit(incoming @ hubs)
-        hubs = _unit(edges @ following)
-        residual = float(np.linalg.norm(following - authorities))
-        authorities, iteration = following, iteration + 1
-    return authorities, hubs, Convergence(iteration, residual, residual <= tolerance)
+    state = graph.solve(Hits(Iteration(tolerance, max_iterations)), edges)
+    return _unit(state.vectors[_AUTHORITIES]), _unit(state.vectors[_HUBS]), state.convergence
+
+
+def _length(vector: Float64s) -> float:
+    # np.linalg.norm leaves the order of the sum to a library that may divide it among threads.
+    return float(np.sqrt(np.square(vector).sum()))
 
 
 def _unit(vector: Float64s) -> Float64s:
-    return vector / float(np.linalg.norm(vector))
+    length = _length(vector)
+    return vector / length if length else vector
 
 
-def scores(graph: Graph) -> tuple[pa.Table, Convergence]:
+def methods(iteration: Iteration | None = None, *, blocks: bool = False) -> tuple[Method, ...]:
+    """What has to be iterated; `iteration` takes the place of the setting for one worker or for blocks."""
+    return (Hits(iteration or (IN_BLOCKS if blocks else ON_WORKER)),)
+
+
+def table(nodes: Nodes, states: tuple[State, ...]) -> pa.Table:
+    """Scores of the current URLs (`SCORED_SCHEMA`) from the last states of `methods`."""
+    authorities, hubs = (_unit(states[0].vectors[name])[nodes.node] for name in (_AUTHORITIES, _HUBS))
+    term = Term("authority", authorities, np.ones(len(nodes.urls)))
+    return scored(nodes, authorities, [term, Term("hub", hubs), *degree_terms(nodes, states[0].around)])
+
+
+def scores(links: Graph, iteration: Iteration | None = None) -> tuple[pa.Table, Convergence]:
     """Scores of the current URLs (`SCORED_SCHEMA`), and how the iteration ended."""
-    authorities, hubs, convergence = hits(graph.edges)
-    ones = np.ones(len(graph.urls))
-    terms = [Term("authority", authorities[graph.node], ones), Term("hub", hubs[graph.node]), *degree_terms(graph)]
-    return scored(graph, authorities[graph.node], terms), convergence
+    return graph.scores(methods(iteration), table, links)
 
 
-def rank(facts: Facts) -> pa.Table:
+def rank(facts: Facts, iteration: Iteration | None = None) -> pa.Table:
     """Scores of the current URLs of a crawl in memory, a table of `SCORED_SCHEMA`."""
-    return scores(Graph.of_facts(facts))[0]
+    return scores(Graph.of_facts(facts), iteration)[0]

@@ -10,16 +10,66 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
+from transforms.ranking import graph
 from transforms.ranking.facts import Facts
-from transforms.ranking.graph import Convergence, Float64s, Graph, degree_terms, scored
+from transforms.ranking.graph import (
+    BEGUN,
+    NOTHING_TO_DO,
+    Convergence,
+    Float64s,
+    Graph,
+    Iteration,
+    Method,
+    Nodes,
+    State,
+    Surroundings,
+    Vector,
+    degree_terms,
+    exact_terms,
+    scored,
+)
 from transforms.ranking.reasons import Term
 
 DAMPING = 0.85
 TOLERANCE = 1e-12
-"""Sum of the values' changes below which the iteration ends."""
+"""Sum of the values' changes at which the iteration ends; they are within d / (1 - d) times that of the limit."""
 
 MAX_ITERATIONS = 200
 """With d = 0.85 an error shrinks to 1e-14 in these."""
+
+ON_WORKER = Iteration(TOLERANCE, MAX_ITERATIONS)
+IN_BLOCKS = Iteration(1e-6, 100)
+"""Each step over blocks costs an exchange; an error of a millionth of all mass moves few places of an order."""
+
+
+class PageRank(Method):
+    """Power iteration; the residual is the sum of the values' changes.
+
+    Args:
+        iteration: when it ends.
+        damping: d.
+    """
+
+    name = "pagerank"
+
+    def __init__(self, iteration: Iteration = ON_WORKER, damping: float = DAMPING) -> None:
+        self.iteration, self.damping = iteration, damping
+
+    def start(self, around: Surroundings) -> State:
+        """The same value for each node."""
+        values = np.full(len(around), 1.0 / max(1, len(around)))
+        return State(around, {"value": values}, BEGUN if len(around) else NOTHING_TO_DO)
+
+    def factor(self, state: State) -> Vector:
+        """Each node's value shared among its links."""
+        return exact_terms(state.vectors["value"] / np.maximum(state.around.out, 1.0))
+
+    def follow(self, state: State, joined: Vector) -> State:
+        """Damped sums, and the rest of the mass spread evenly."""
+        values = state.vectors["value"]
+        dangling = float(values[state.around.out == 0].sum())
+        following = self.damping * joined + (1.0 - self.damping + self.damping * dangling) / len(values)
+        return self.moved(state, {"value": following}, float(np.abs(following - values).sum()))
 
 
 def pagerank(
@@ -39,33 +89,38 @@ def pagerank(
 
     Returns:
         (values that add up to 1, float64[n]; how the iteration ended).
+
+    Raises:
+        InputError: tolerance or max_iterations can't be.
     """
-    count = edges.shape[0]
-    if not count:
-        return np.zeros(0), Convergence(0, 0.0, True)
-    degree = np.diff(edges.indptr).astype(np.float64)
-    dangling = degree == 0
-    share = np.where(dangling, 0.0, 1.0 / np.where(dangling, 1.0, degree))
-    incoming = sparse.csr_array(edges.T)
-    values = np.full(count, 1.0 / count)
-    residual, iteration = np.inf, 0
-    while residual > tolerance and iteration < max_iterations:
-        spread = (1.0 - damping + damping * float(values[dangling].sum())) / count
-        following = damping * (incoming @ (values * share)) + spread
-        residual = float(np.abs(following - values).sum())
-        values, iteration = following, iteration + 1
-    return values / values.sum(), Convergence(iteration, residual, residual <= tolerance)
+    state = graph.solve(PageRank(Iteration(tolerance, max_iterations), damping), edges)
+    return values_of(state), state.convergence
 
 
-def scores(graph: Graph) -> tuple[pa.Table, Convergence]:
+def values_of(state: State) -> Float64s:
+    """The values of a state, made to add up to 1 but for rounding."""
+    values: Float64s = state.vectors["value"]
+    return values / values.sum() if len(values) else values
+
+
+def methods(iteration: Iteration | None = None, *, blocks: bool = False) -> tuple[Method, ...]:
+    """What has to be iterated; `iteration` takes the place of the setting for one worker or for blocks."""
+    return (PageRank(iteration or (IN_BLOCKS if blocks else ON_WORKER)),)
+
+
+def table(nodes: Nodes, states: tuple[State, ...]) -> pa.Table:
+    """Scores of the current URLs (`SCORED_SCHEMA`) from the last states of `methods`."""
+    values = values_of(states[0])
+    scale = 1.0 / max(float(values.max(initial=0.0)), np.finfo(np.float64).tiny)
+    term = Term("pagerank", values[nodes.node], np.full(len(nodes.urls), scale))
+    return scored(nodes, (values * scale)[nodes.node], [term, *degree_terms(nodes, states[0].around)])
+
+
+def scores(links: Graph, iteration: Iteration | None = None) -> tuple[pa.Table, Convergence]:
     """Scores of the current URLs (`SCORED_SCHEMA`), and how the iteration ended."""
-    values, convergence = pagerank(graph.edges)
-    score = values / max(float(values.max(initial=0.0)), np.finfo(np.float64).tiny)
-    largest = np.full(len(graph.urls), 1.0 / max(float(values.max(initial=0.0)), np.finfo(np.float64).tiny))
-    term = Term("pagerank", values[graph.node], largest)
-    return scored(graph, score[graph.node], [term, *degree_terms(graph)]), convergence
+    return graph.scores(methods(iteration), table, links)
 
 
-def rank(facts: Facts) -> pa.Table:
+def rank(facts: Facts, iteration: Iteration | None = None) -> pa.Table:
     """Scores of the current URLs of a crawl in memory, a table of `SCORED_SCHEMA`."""
-    return scores(Graph.of_facts(facts))[0]
+    return scores(Graph.of_facts(facts), iteration)[0]

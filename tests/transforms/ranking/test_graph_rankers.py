@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import apache_beam as beam
 import networkx as nx
@@ -21,8 +21,8 @@ from schemas.errors import InputError
 from tests.transforms.ranking.small_crawls import Crawl, Page, crawls, random_crawl
 from transforms.columnar.steps import WriteOne
 from transforms.ranking import breadth_first, graph, harmonic, hits, pagerank
-from transforms.ranking.graph import Graph
-from transforms.ranking.graph_steps import MODULES, RankByGraph, host_quality
+from transforms.ranking.graph import Direction, Graph, Grid, Iteration, Method
+from transforms.ranking.graph_steps import MODULES, RankByGraph, RateHosts, host_quality, needs_blocks
 from transforms.ranking.scores import SCORED_SCHEMA
 
 
@@ -70,6 +70,75 @@ def test_hits_is_the_first_singular_vector(edges: sparse.csr_array) -> None:
     assert np.linalg.norm(hubs) == pytest.approx(1.0)
 
 
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(1, 9).flatmap(
+        lambda n: st.tuples(st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=40))
+    )
+)
+def test_repeated_edges_count_once_and_loops_not(drawn: tuple[int, list[tuple[int, int]]]) -> None:
+    count, pairs = drawn
+    source, target = (np.array([pair[end] for pair in pairs], dtype=np.int64) for end in (0, 1))
+    edges = graph.adjacency(source, target, count)
+    web = nx.DiGraph([pair for pair in pairs if pair[0] != pair[1]])
+    web.add_nodes_from(range(count))
+    assert sorted(zip(*(ends.tolist() for ends in edges.nonzero()), strict=True)) == sorted(web.edges)
+    expected = nx.pagerank(web, tol=1e-14, max_iter=1000)
+    assert pagerank.pagerank(edges)[0] == pytest.approx([expected[node] for node in range(count)], abs=1e-10)
+    assert harmonic.harmonic(edges) * max(1, count - 1) == pytest.approx(
+        [nx.harmonic_centrality(web)[node] for node in range(count)]
+    )
+
+
+def test_pagerank_solves_its_linear_equations() -> None:
+    web = nx.gnp_random_graph(300, 0.01, seed=9, directed=True)
+    edges = sparse.csr_array(nx.to_scipy_sparse_array(web, dtype=float))
+    degree = np.asarray(edges.sum(axis=1)).ravel()
+    assert (degree == 0).any()
+    steps = edges.toarray() / np.maximum(degree, 1)[:, None] + np.outer(degree == 0, np.full(300, 1 / 300))
+    for damping in (0.5, 0.85, 0.99):
+        expected = np.linalg.solve(np.eye(300) - damping * steps.T, np.full(300, (1 - damping) / 300))
+        found, convergence = pagerank.pagerank(edges, damping=damping, max_iterations=5000)
+        assert convergence.converged
+        assert found == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_graphs_without_edges(count: int) -> None:
+    edges = sparse.csr_array((count, count))
+    assert pagerank.pagerank(edges)[0] == pytest.approx([1 / count] * count if count else [])
+    authorities, hubs, convergence = hits.hits(edges)
+    assert authorities.tolist() == hubs.tolist() == [0.0] * count
+    assert convergence.converged
+    assert harmonic.exact_harmonic(edges).tolist() == harmonic.estimated_harmonic(edges).tolist() == [0.0] * count
+
+
+def test_the_tolerance_and_the_cap_end_an_iteration() -> None:
+    edges = sparse.csr_array(nx.to_scipy_sparse_array(nx.gnp_random_graph(60, 0.1, seed=4, directed=True), dtype=float))
+    for method in (pagerank.pagerank, hits.hits):
+        *_, ended = method(edges, tolerance=1e-3)
+        assert ended.converged
+        assert 0 < ended.residual <= 1e-3
+        *_, longer = method(edges, tolerance=1e-6)
+        assert longer.iterations > ended.iterations
+        *_, cut = method(edges, tolerance=1e-6, max_iterations=3)
+        assert (cut.iterations, cut.converged) == (3, False)
+        assert cut.residual > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "most", "message"),
+    [
+        (-1.0, 5, "tolerance: found -1.0, expected a number of at least 0"),
+        (float("nan"), 5, "tolerance: found nan, expected a number of at least 0"),
+        (1e-3, 0, "max_iterations: found 0, expected at least 1"),
+    ],
+)
+def test_impossible_settings_are_refused(tolerance: float, most: int, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Iteration(tolerance, most)
+
+
 def test_hits_is_networkx() -> None:
     web = nx.gnp_random_graph(60, 0.1, seed=4, directed=True)
     found, hubs, _ = hits.hits(sparse.csr_array(nx.to_scipy_sparse_array(web, dtype=float)))
@@ -95,6 +164,27 @@ def test_estimated_harmonic_is_near_the_exact_one() -> None:
     assert np.median(error) < 0.065
     assert error[exact > 0].max() < 0.35
     assert (harmonic.estimated_harmonic(edges) == estimated).all()
+
+
+@pytest.mark.parametrize("bits", [6, 8])
+def test_the_error_of_estimates_is_within_its_bound(bits: int) -> None:
+    """Over many hashes: each copy of a graph has numbers, and so hashes, of its own."""
+    copies, count = 50, 400
+    web = nx.gnp_random_graph(count, 0.006, seed=1, directed=True)
+    edges = sparse.csr_array(nx.to_scipy_sparse_array(web, dtype=float))
+    many = sparse.csr_array(sparse.block_diag([edges] * copies))
+    exact = harmonic.exact_harmonic(edges) * (count - 1) + 1
+    estimated = harmonic.estimated_harmonic(many, bits).reshape(copies, count) * (copies * count - 1) + 1
+    assert np.sqrt(np.mean(np.square(estimated / exact - 1))) < 1.04 / np.sqrt(1 << bits)
+
+
+def test_walks_of_more_sources_than_one_pass_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    web = nx.gnp_random_graph(300, 0.01, seed=3, directed=True)
+    edges = sparse.csr_array(nx.to_scipy_sparse_array(web, dtype=float))
+    expected = nx.harmonic_centrality(web)
+    monkeypatch.setattr(harmonic, "SOURCE_WORDS", 2)
+    monkeypatch.setattr(graph, "REDUCED_EDGES", 50)
+    assert harmonic.exact_harmonic(edges) * 299 == pytest.approx([expected[node] for node in range(300)])
 
 
 def test_breadth_first_by_definition() -> None:
@@ -131,7 +221,16 @@ def nodes_of(crawl: Crawl, hosts: dict[int, int]) -> pa.Table:
     return pa.table([list(column) for column in zip(*rows, strict=True)], schema=graph.NODE_SCHEMA)
 
 
-def distributed(crawl: Crawl, ranker: str, level: str, parts: int, folder: Path, hosts: dict[int, int]) -> list[Any]:
+def distributed(
+    crawl: Crawl,
+    ranker: str,
+    level: str,
+    parts: int,
+    folder: Path,
+    hosts: dict[int, int],
+    links_known: int | None = None,
+    iteration: Iteration | None = None,
+) -> list[Any]:
     chance = random.Random(parts)
     links = crawl.tables(parts, chance)["links"]
     nodes = nodes_of(crawl, hosts)
@@ -144,11 +243,15 @@ def distributed(crawl: Crawl, ranker: str, level: str, parts: int, folder: Path,
         inputs = {
             name: pipeline | name >> beam.Create(value).with_output_types(pa.Table) for name, value in made.items()
         }
-        {"rows": inputs | RankByGraph(ranker, level=level)} | WriteOne("write scores", str(folder), _whole)
+        {"rows": inputs | RankByGraph(ranker, level=level, links=links_known, iteration=iteration)} | WriteOne(
+            "write scores", str(folder), _whole
+        )
 
     metrics = run_pipeline(beam_options([]), build)
     assert metrics is not None
-    assert metrics.counters[f"{ranker}/converged"] == 1
+    if links_known is None:
+        assert metrics.counters[f"{ranker}/converged"] == 1
+    assert f"{ranker}/iterations" in metrics.counters
     return list(pq.read_table(folder).sort_by("url_id").to_pylist())
 
 
@@ -161,6 +264,98 @@ def _whole(rows: pa.Table | None) -> pa.Table:
 def test_many_parts_give_what_one_does(ranker: str, parts: int, tmp_path: Path) -> None:
     crawl = random_crawl(parts)
     assert distributed(crawl, ranker, "page", parts, tmp_path, {}) == MODULES[ranker].rank(crawl.facts()).to_pylist()
+
+
+def in_memory(ranker: str, crawl: Crawl, iteration: Iteration | None) -> list[Any]:
+    """By the methods and settings of blocks, over all edges at once."""
+    web = Graph.of_facts(crawl.facts())
+    module = MODULES[ranker]
+    table, _ = graph.scores(module.methods(iteration, blocks=True), module.table, web)
+    return list(table.to_pylist())
+
+
+@pytest.mark.parametrize("ranker", sorted(MODULES))
+@pytest.mark.parametrize("parts", [1, 2, 7])
+def test_blocks_give_what_memory_does(ranker: str, parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crawl = random_crawl(parts)
+    # 1, 2, and 8 blocks.
+    monkeypatch.setattr(graph, "WORKER_BYTES", 0)
+    monkeypatch.setattr("transforms.ranking.graph_steps.partition_count", lambda _: {1: 1, 2: 2, 7: 8}[parts])
+    monkeypatch.setattr(breadth_first, "IN_BLOCKS", Iteration(0.0, 12))
+    # Some methods end before these many steps, some have to be ended.
+    iteration = Iteration(1e-3, 20) if ranker in ("pagerank", "breadth-first") else Iteration(1e-2, 12)
+    found = distributed(crawl, ranker, "page", parts, tmp_path, {}, links_known=1, iteration=iteration)
+    assert found == in_memory(ranker, crawl, iteration)
+
+
+def test_blocks_of_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crawl = random_crawl(5)
+    hosts = {url: url % 7 for url in crawl.ids}
+    iteration = Iteration(1e-4, 40)
+    expected = distributed(crawl, "pagerank", "host", 2, tmp_path / "one", hosts, iteration=iteration)
+    monkeypatch.setattr(graph, "WORKER_BYTES", 0)
+    monkeypatch.setattr("transforms.ranking.graph_steps.partition_count", lambda _: 4)
+    found = distributed(crawl, "pagerank", "host", 3, tmp_path / "blocks", hosts, links_known=1, iteration=iteration)
+    assert found == expected
+    assert len({row["score"] for row in found}) <= 7
+
+
+@pytest.mark.parametrize("ranker", sorted(MODULES))
+def test_blocks_of_nothing(ranker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "WORKER_BYTES", 0)
+    monkeypatch.setattr(breadth_first, "IN_BLOCKS", Iteration(0.0, 3))
+    crawl = Crawl(pages={1: Page(seed=True, harvested=True), 2: Page(), 3: Page()}, links=[(2, 2), (9, 3)])
+    found = distributed(crawl, ranker, "page", 1, tmp_path, {}, links_known=2, iteration=Iteration(1e-3, 3))
+    assert found == MODULES[ranker].rank(crawl.facts()).to_pylist()
+
+
+def test_only_more_links_than_a_worker_takes_need_blocks() -> None:
+    most = graph.WORKER_BYTES // graph.EDGE_BYTES
+    assert [needs_blocks(links) for links in (None, 0, most, most + 1)] == [False, False, False, True]
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 4, 8, 32])
+def test_blocks_are_ranges_of_both_ends(blocks: int) -> None:
+    grid = Grid.of(blocks)
+    assert grid.targets * grid.sources == blocks
+    source, target = (ends.ravel() for ends in np.meshgrid(np.arange(40), np.arange(40)))
+    found = grid.blocks(source, target, 40)
+    assert set(found.tolist()) == set(range(blocks))
+    for block in range(blocks):
+        rows, columns = np.unique(target[found == block]), np.unique(source[found == block])
+        assert (np.diff(rows) == 1).all()
+        assert (np.diff(columns) == 1).all()
+        assert (found == block).sum() == len(rows) * len(columns)
+
+
+@settings(max_examples=100, deadline=None)
+@given(edges_of(), st.sampled_from([1, 2, 4, 8]), st.randoms(use_true_random=False))
+def test_products_of_blocks_add_up_to_the_same_bits(
+    edges: sparse.csr_array, blocks: int, chance: random.Random
+) -> None:
+    count = edges.shape[0]
+    source, target = (ends.astype(np.int64) for ends in edges.nonzero())
+    values = np.array([chance.random() for _ in range(count)])
+    counters = np.array([[chance.randint(0, 60) for _ in range(4)] for _ in range(count)], dtype=np.uint8)
+    numbers = Grid.of(blocks).blocks(source, target, count)
+    sides: list[tuple[Direction, sparse.csr_array]] = [("in", sparse.csr_array(edges.T)), ("out", edges)]
+    factors: list[tuple[Literal["sum", "max"], Any]] = [
+        ("sum", graph.exact_terms(values / count**2)),
+        ("max", counters),
+    ]
+    for direction, side in sides:
+        for join, factor in factors:
+            parts = []
+            for block in set(numbers.tolist()):
+                kept = numbers == block
+                keyed = pa.table([numbers[kept], source[kept], target[kept]], schema=graph.KEYED_SCHEMA)
+                parts.append(graph.block_products(graph.block_edges(keyed, direction), factor, join))
+            chance.shuffle(parts)
+            rows = np.concatenate([np.zeros(0, dtype=np.int64), *(part[0] for part in parts)])
+            given_values = np.concatenate([factor[:0], *(part[1] for part in parts)])
+            found = graph.joined_products(rows, given_values, factor.shape, join)
+            expected = side @ factor if join == "sum" else graph.joined_rows(side, factor, np.maximum)
+            assert (found == expected).all()
 
 
 def test_urls_of_a_host_have_its_value(tmp_path: Path) -> None:
@@ -197,3 +392,35 @@ def test_quality_of_hosts_is_that_of_their_graph(by: str) -> None:
     values = [expected[host] if by == "pagerank" else expected[host] / 2 + 1 / 3 for host in (10, 20, 30)]
     assert found["quality"] == pytest.approx(values, abs=1e-9)
     assert host_quality(None, None, by=by).num_rows == 0
+
+
+@pytest.mark.parametrize("by", ["pagerank", "harmonic"])
+def test_blocks_rate_hosts(by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crawl = random_crawl(6)
+    nodes = nodes_of(crawl, {url: url % 9 for url in crawl.ids})
+    links = crawl.tables(3, random.Random(1))["links"]
+    method: tuple[Method, ...] = (
+        (pagerank.PageRank(Iteration(1e-5, 60)),) if by == "pagerank" else (harmonic.HyperBall(Iteration(0, 9), 6),)
+    )
+    monkeypatch.setattr(graph, "WORKER_BYTES", 0)
+    monkeypatch.setattr(MODULES[by], "methods", lambda *_, **__: method)
+
+    def build(pipeline: beam.Pipeline) -> None:
+        inputs = {
+            name: pipeline | name >> beam.Create(value).with_output_types(pa.Table)
+            for name, value in (("nodes", [nodes]), ("links", links))
+        }
+        {"rows": inputs | RateHosts(by, links=5)} | WriteOne("write", str(tmp_path), _whole_quality)
+
+    run_pipeline(beam_options([]), build)
+    hosts = Graph.of_tables(nodes, pa.concat_tables(links), level="host")
+    values = MODULES[by].values_of(graph.solve(method[0], hosts.edges))
+    if by == "harmonic":
+        values = values + 1 / hosts.node_count
+    found = pq.read_table(tmp_path).to_pydict()
+    assert found["host_id"] == sorted(set(nodes["host_id"].to_pylist()))
+    assert found["quality"] == np.round(values, 15).tolist()
+
+
+def _whole_quality(rows: pa.Table) -> pa.Table:
+    return rows.sort_by("host_id")
