@@ -34,7 +34,6 @@ FORMATS = {
     ".owl": "xml",
     ".rdf": "xml",
     ".xml": "xml",
-    ".jsonld": "json-ld",
 }
 
 
