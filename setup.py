@@ -32,6 +32,7 @@ BENCHMARKS = [
     "duckdb>=1.2",
     "matplotlib>=3.8",
     "pyfim>=6.28",
+    "scikit-network>=0.33",
 ]
 
 setup(

@@ -231,6 +231,16 @@ def test_one_failure_leaves_the_others_their_results(
     assert "ValueError" in capsys.readouterr().err
 
 
+def test_the_search_for_faults_is_run_by_name_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(monkeypatch, "soak", lambda: [without_peer("soak", "", None, "long")])
+    assert command.main([]) == 0
+    assert "long" not in capsys.readouterr().out
+    assert command.main(["soak"]) == 0
+    assert "long" in capsys.readouterr().out
+
+
 def test_an_unknown_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["peach"]) == 2
     assert capsys.readouterr().err.startswith("peach: no such benchmark, expected one of click_counts, closed_sets")
