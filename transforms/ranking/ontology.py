@@ -32,7 +32,7 @@ from transforms.context.descriptions import Descriptions
 from transforms.context.words import DEFAULT_LANGUAGE
 from transforms.ranking.facts import Facts
 from transforms.ranking.ontology_formats import shipped_ontology
-from transforms.ranking.ontology_model import DISCOUNT, Ontology
+from transforms.ranking.ontology_model import DISCOUNT, LARGEST_SIGMA, Ontology
 from transforms.ranking.reasons import Term, best_words, reason_lists
 from transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
 from transforms.ranking.topic_words import Topic, page_words, row_sums
@@ -221,7 +221,8 @@ class Learned:
     """What the harvest taught.
 
     Attributes:
-        sigma: factor of each class's weight, float64[k]; 1 where no harvested page has the class or none hits.
+        sigma: factor of each class's weight, float64[k]; 1 where no harvested page has the class or none hits, and, as
+            printed, where none that has the class hits.
         pages: n_o of each class, int64[k].
         hits: n_to of each class, int64[k].
         linking: lambda PRS of each harvested page, 0 where its PRS is too low, float64[h].
@@ -262,7 +263,10 @@ def class_rows(ontology: Ontology, sums: pa.Table | None, settings: OntologySett
 def with_learned(ontology: Ontology, classes: pa.Table) -> Ontology:
     """An ontology whose classes have the learned factors in addition to their own (EC Eq. 4)."""
     sigma = dict(zip(classes["name"].to_pylist(), classes["sigma"].to_pylist(), strict=True))
-    known = {name: replace(old, sigma=old.sigma * sigma.get(name, 1.0)) for name, old in ontology.classes.items()}
+    known = {
+        name: replace(old, sigma=min(old.sigma * sigma.get(name, 1.0), LARGEST_SIGMA))
+        for name, old in ontology.classes.items()
+    }
     return replace(ontology, classes=known)
 
 

@@ -1,12 +1,14 @@
 """Ontologies learned from a relational database (EC, rules 1 to 3), by reflection with SQLAlchemy (extra `ontology`).
 
-Rule 1, classes: tables whose primary keys hold the same values describe one class; a table that only joins others,
-all columns of its key being foreign keys, describes none.
+Rule 1, classes: tables describe one class if the primary key of one refers to the other's, and both hold the same
+values. A table that only joins others, all columns of its key being foreign keys of which none is the whole key,
+describes none. Two empty tables hold no values, the same or others: there rule 3 applies.
 Rule 2, properties: a foreign key outside the primary key makes an object property from its table's class to the one
 that it refers to. Where a key of several columns holds a foreign key, the class is a part of the one referred to.
-Rule 3, hierarchy: where a table's primary key refers to another's, and holds some of its values only, the class is a
-kind of the other.
+Rule 3, hierarchy: where a table's primary key refers to another's, and holds some of its values and no others, the
+class is a kind of the other.
 
+Keys are looked at where they are declared: the values of any two tables that are numbered from 1 include one another.
 Words of a class are those of its tables' names and of their columns that are no keys.
 """
 
@@ -14,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,23 +46,41 @@ def learn_from_database(url: str, topic: str | None = None) -> Ontology:
         raise InputError(
             "--ontology: SQLAlchemy is not installed, expected the extra: pip install semrank[ontology]"
         ) from cause
-    shown = re.sub(r"//[^@/]*@", "//***@", url)
-    if url.startswith("sqlite:///") and not _exists(url.removeprefix("sqlite:///")):
+    shown = _without_secrets(url)
+    try:
+        # A port that is no number is a plain ValueError.
+        address = sqlalchemy.engine.make_url(url)
+    except (sqlalchemy.exc.SQLAlchemyError, ValueError) as cause:
+        raise InputError(
+            f"--ontology {shown}: is no address of a database, expected one such as sqlite:///shop.db"
+        ) from cause
+    if address.get_backend_name() == "sqlite" and not _has_file(address.database):
         raise InputError(f"--ontology {shown}: no such file, expected a database")
     try:
-        engine = sqlalchemy.create_engine(url)
-        with engine.connect() as connection:
-            inspector = sqlalchemy.inspect(connection)
-            tables = {name: _reflected(inspector, name) for name in sorted(inspector.get_table_names())}
-            tables = {name: table for name, table in tables.items() if table.key}
-            return _learned(tables, _Values(sqlalchemy, connection), topic, shown)
+        engine = sqlalchemy.create_engine(address)
+        try:
+            with engine.connect() as connection:
+                inspector = sqlalchemy.inspect(connection)
+                tables = {name: _reflected(inspector, name) for name in sorted(inspector.get_table_names())}
+                tables = {name: table for name, table in tables.items() if table.key}
+                return _learned(tables, _Values(sqlalchemy, connection), topic, shown)
+        finally:
+            engine.dispose()
     except (sqlalchemy.exc.SQLAlchemyError, ImportError) as cause:
-        reason = " ".join(str(cause).split())[:160].replace(url, shown)
+        reason = " ".join(str(cause).split()).replace(url, shown)[:160]
         raise InputError(f"--ontology {shown}: can't be read: {type(cause).__name__}: {reason}") from cause
 
 
-def _exists(path: str) -> bool:
-    return Path(path).exists()
+def _without_secrets(url: str) -> str:
+    """A database's address without what may be a password: the user, however it is written, and options."""
+    return re.sub(r"//.*@", "//***@", url, flags=re.DOTALL).partition("?")[0]
+
+
+def _has_file(database: str | None) -> bool:
+    """Whether a SQLite database is there to be read; to open one that is not would make an empty file."""
+    if not database or database == ":memory:" or database.startswith("file:"):
+        return True
+    return Path(database).is_file()
 
 
 def _reflected(inspector: Any, name: str) -> _Table:
@@ -79,6 +98,12 @@ class _Values:
 
     def __init__(self, sqlalchemy: Any, connection: Any) -> None:
         self._sqlalchemy, self._connection = sqlalchemy, connection
+
+    def filled(self, table: str) -> bool:
+        """Whether a table has rows."""
+        sql = self._sqlalchemy
+        one = sql.select(sql.literal(1)).select_from(sql.table(table)).limit(1)
+        return self._connection.execute(one).first() is not None
 
     def within(self, table: str, columns: tuple[str, ...], other: str, others: tuple[str, ...]) -> bool:
         """Whether all values of some columns are among those of another table's."""
@@ -108,14 +133,15 @@ def _learned(tables: dict[str, _Table], values: _Values, topic: str | None, show
         own = class_of[table.name]
         keys = {*table.key, *(column for columns, _, _ in table.foreign for column in columns)}
         words[own] |= {_spaced(table.name), *(_spaced(column) for column in table.columns if column not in keys)}
-        for columns, other in _references(table, class_of):
+        for columns, referred, theirs in table.foreign:
+            other = class_of.get(referred, own)
             if other == own:
                 continue
             if not set(columns) <= set(table.key):
                 related[own].add(other)
-            elif len(table.key) > 1:
+            elif set(columns) != set(table.key):
                 wholes[own].add(other)
-            else:
+            elif values.within(table.name, columns, referred, theirs):
                 parents[own].add(other)
     if not words:
         raise InputError(f"--ontology {shown}: found no table with a primary key that describes a class, expected some")
@@ -136,36 +162,34 @@ def _learned(tables: dict[str, _Table], values: _Values, topic: str | None, show
     return Ontology(classes, topic, source=f"--ontology {shown}")
 
 
-def _references(table: _Table, class_of: dict[str, str]) -> Iterator[tuple[tuple[str, ...], str]]:
-    for columns, referred, _ in table.foreign:
-        if referred in class_of:
-            yield columns, class_of[referred]
-
-
 def _classes(tables: dict[str, _Table], values: _Values) -> dict[str, str]:
     """Table -> the class that it describes (rule 1)."""
-    described = [table for table in tables.values() if not _joins(table)]
-    class_of: dict[str, str] = {}
-    for table in described:
+    described = {name: table for name, table in tables.items() if not _joins(table)}
+    group = {name: {name} for name in described}
+    told: set[str] = set()
+    for table in described.values():
         for columns, referred, theirs in table.foreign:
-            whole = tables.get(referred)
+            whole = described.get(referred)
             if whole is None or set(columns) != set(table.key) or set(theirs) != set(whole.key):
                 continue
-            if values.within(referred, theirs, table.name, columns):
-                class_of[table.name] = referred
-    for table in described:
-        name, seen = table.name, {table.name}
-        while name in class_of and class_of[name] not in seen:
-            name = class_of[name]
-            seen.add(name)
-        class_of[table.name] = name
-    return class_of
+            if (
+                values.filled(table.name)
+                and values.within(table.name, columns, referred, theirs)
+                and values.within(referred, theirs, table.name, columns)
+            ):
+                together = group[table.name] | group[referred]
+                group |= dict.fromkeys(together, together)
+                told.add(table.name)
+    # The class has the name of the table that the others refer to; the first of those that refer to each other.
+    return {name: min(members, key=lambda member: (member in told, member)) for name, members in group.items()}
 
 
 def _joins(table: _Table) -> bool:
-    """Whether a table only joins others: its key has several columns, all of them foreign keys."""
-    foreign = {column for columns, _, _ in table.foreign for column in columns}
-    return len(table.key) > 1 and set(table.key) <= foreign
+    """Whether a table only joins others: its key has several columns, all foreign, by no one foreign key."""
+    keys = [set(columns) for columns, _, _ in table.foreign]
+    return (
+        len(table.key) > 1 and set(table.key) <= set().union(*keys) and not any(set(table.key) <= key for key in keys)
+    )
 
 
 def _spaced(name: str) -> str:

@@ -3,29 +3,36 @@
 | in the file | here |
 |---|---|
 | owl:Class, rdfs:Class, skos:Concept | a class, named by the last part of its address |
-| rdfs:subClassOf, skos:broader | a kind of |
-| semrank:isPartOf, and semrank:hasPart the other way | a part of |
+| rdfs:subClassOf, skos:broader, and skos:narrower the other way | a kind of |
+| semrank:isPartOf, dcterms:isPartOf, and their hasPart the other way | a part of |
 | an owl:ObjectProperty with rdfs:domain and rdfs:range, skos:related | related |
 | rdfs:label, skos:prefLabel, skos:altLabel, skos:hiddenLabel | label and words |
 | semrank:topic | the class that is the topic; else the one that most relations lead to |
 | semrank:sigma | the learned factor of a class's weight |
 
-Nothing outside the file is read: documents that name external entities or types are refused.
+Nothing outside the file is read: documents that name external entities, types or contexts are refused.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter, defaultdict
+from decimal import Decimal
 from importlib import resources
 from typing import Any
+from urllib.parse import quote, unquote
+from xml.parsers import expat
 
 from schemas.errors import InputError
-from transforms.ranking.ontology_model import Ontology, OntologyClass
+from transforms.ranking.ontology_model import LARGEST_SIGMA, Ontology, OntologyClass
 
 NAMESPACE = "urn:semrank:ontology#"
 SHIPPED = {"e-commerce": "e_commerce.ttl"}
 """Ontologies of our own, by name."""
+
+_PROLOG_BYTES = 1 << 16
+"""Bytes of an XML document that are looked at at a time, until its first element begins."""
 
 FORMATS = {
     ".ttl": "turtle",
@@ -34,6 +41,7 @@ FORMATS = {
     ".owl": "xml",
     ".rdf": "xml",
     ".xml": "xml",
+    ".jsonld": "json-ld",
 }
 
 
@@ -63,25 +71,81 @@ def parse_ontology(content: bytes, kind: str, source: str, topic: str | None = N
         topic: name of the topic's class, or None for what the file says.
     """
     rdflib = _rdflib()
-    # XML entities could read files and fetch addresses, or grow without end; ontologies need none but the namespaces'
-    # abbreviations of some tools, which are declared inside and are short.
-    if kind == "xml" and re.search(rb"<!ENTITY\s+(%|\S+\s+(SYSTEM|PUBLIC))|<!DOCTYPE[^\[>]*(SYSTEM|PUBLIC)", content):
-        raise InputError(f"--ontology {source}: declares external entities, expected none")
-    if kind == "xml" and len(re.findall(rb"<!ENTITY", content)) and re.search(rb"<!ENTITY[^>]*&", content):
-        raise InputError(f"--ontology {source}: declares entities made of entities, expected none")
-    if kind == "json-ld" and re.search(rb'"@context"\s*:\s*"|"@import"', content):
-        raise InputError(f"--ontology {source}: takes its context from elsewhere, expected one inside the file")
     graph = rdflib.Graph()
     try:
+        if kind == "xml":
+            _check_prolog(content, source)
+        elif kind == "json-ld":
+            content = _checked_json(content, source)
         graph.parse(data=content, format=kind)
+    except InputError:
+        raise
     except Exception as cause:  # rdflib's parsers raise whatever their libraries do
         reason = " ".join(str(cause).split())[:160]
         raise InputError(f"--ontology {source}: is no {kind}: {type(cause).__name__}: {reason}") from cause
     return _ontology_of(graph, rdflib, source, topic)
 
 
+def _check_prolog(content: bytes, source: str) -> None:
+    """Refuses XML whose entities could read files, fetch addresses or grow without end.
+
+    Ontologies need none but the namespaces' abbreviations of some tools, which are declared inside and have no parts.
+    The parser itself tells what is declared: whoever looks for declarations in the text can be deceived.
+    """
+    begun = False
+
+    def begin(name: str, attributes: dict[str, str]) -> None:  # noqa: ARG001
+        nonlocal begun
+        begun = True
+
+    def doctype(name: str, system: str | None, public: str | None, inside: bool) -> None:  # noqa: ARG001
+        if system is not None or public is not None:
+            raise InputError(f"--ontology {source}: declares external entities, expected none")
+
+    def entity(
+        name: str,  # noqa: ARG001
+        of_document_type: bool,
+        value: str | None,
+        base: str | None,  # noqa: ARG001
+        system: str | None,  # noqa: ARG001
+        public: str | None,  # noqa: ARG001
+        notation: str | None,  # noqa: ARG001
+    ) -> None:
+        if of_document_type or value is None:
+            raise InputError(f"--ontology {source}: declares external entities, expected none")
+        if "&" in value:
+            raise InputError(f"--ontology {source}: declares entities made of entities, expected none")
+
+    # rdflib reads every document as UTF-8, whatever it says of itself; what is checked has to be what is read.
+    parser = expat.ParserCreate("utf-8")
+    parser.StartElementHandler = begin
+    parser.StartDoctypeDeclHandler = doctype
+    parser.EntityDeclHandler = entity
+    for start in range(0, len(content), _PROLOG_BYTES):
+        parser.Parse(content[start : start + _PROLOG_BYTES])
+        if begun:
+            return
+
+
+def _checked_json(content: bytes, source: str) -> bytes:
+    """A JSON-LD document that names no context outside itself, written anew: what was checked is what is read."""
+    document = json.loads(content)
+    waiting = [document]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, dict):
+            contexts = found.get("@context")
+            named = contexts if isinstance(contexts, list) else [contexts]
+            if "@import" in found or any(isinstance(context, str) for context in named):
+                raise InputError(f"--ontology {source}: takes its context from elsewhere, expected one inside the file")
+            waiting.extend(found.values())
+        elif isinstance(found, list):
+            waiting.extend(found)
+    return json.dumps(document).encode()
+
+
 def _ontology_of(graph: Any, rdflib: Any, source: str, topic: str | None) -> Ontology:
-    owl, rdf, rdfs, skos = rdflib.OWL, rdflib.RDF, rdflib.RDFS, rdflib.SKOS
+    owl, rdf, rdfs, skos, terms = rdflib.OWL, rdflib.RDF, rdflib.RDFS, rdflib.SKOS, rdflib.DCTERMS
     own = rdflib.Namespace(NAMESPACE)
     nodes = {node for kind in (owl.Class, rdfs.Class, skos.Concept) for node in graph.subjects(rdf.type, kind)}
     nodes = {node for node in nodes if isinstance(node, rdflib.URIRef) and node not in (owl.Thing, owl.Nothing)}
@@ -101,12 +165,14 @@ def _ontology_of(graph: Any, rdflib: Any, source: str, topic: str | None) -> Ont
         ("parents", rdfs.subClassOf),
         ("parents", skos.broader),
         ("wholes", own.isPartOf),
+        ("wholes", terms.isPartOf),
         ("related", skos.related),
     ):
         for subject, value in graph.subject_objects(predicate):
             link(kind, subject, value)
-    for whole, part in graph.subject_objects(own.hasPart):
-        link("wholes", part, whole)
+    for kind, predicate in (("parents", skos.narrower), ("wholes", own.hasPart), ("wholes", terms.hasPart)):
+        for value, subject in graph.subject_objects(predicate):
+            link(kind, subject, value)
     for relation in graph.subjects(rdf.type, owl.ObjectProperty):
         for domain in graph.objects(relation, rdfs.domain):
             for target in graph.objects(relation, rdfs.range):
@@ -138,8 +204,11 @@ def _sigma(value: Any, name: str, source: str) -> float:
         number = float(value)
     except ValueError:
         number = -1.0
-    if not 0 <= number < float("inf"):
-        raise InputError(f"--ontology {source}: '{name}' has sigma '{value}', expected a number of at least 0")
+    if not 0 <= number <= LARGEST_SIGMA:
+        shown = " ".join(str(value).split())[:40]
+        raise InputError(
+            f"--ontology {source}: '{name}' has sigma '{shown}', expected a number from 0 to {LARGEST_SIGMA:g}"
+        )
     return number
 
 
@@ -150,7 +219,12 @@ def _centre(classes: dict[str, OntologyClass]) -> str:
 
 
 def _name(address: str) -> str:
-    return re.split(r"[#/:]", address.rstrip("#/"))[-1]
+    return unquote(re.split(r"[#/:]", address.rstrip("#/"))[-1])
+
+
+def _node(name: str, rdflib: Any) -> Any:
+    """The address of a class; names of tables may have spaces and other characters that an address has not."""
+    return rdflib.URIRef(NAMESPACE + quote(name, safe=""))
 
 
 def _spaced(name: str) -> str:
@@ -167,7 +241,7 @@ def format_ontology(ontology: Ontology) -> bytes:
         graph.bind(prefix, space)
     for name in ontology.names:
         known = ontology.classes[name]
-        node = own[name]
+        node = _node(name, rdflib)
         graph.add((node, rdflib.RDF.type, rdflib.OWL.Class))
         graph.add((node, rdflib.RDFS.label, rdflib.Literal(known.label)))
         for word in known.words - {known.label}:
@@ -178,9 +252,11 @@ def format_ontology(ontology: Ontology) -> bytes:
             (rdflib.SKOS.related, known.related),
         ):
             for other in others:
-                graph.add((node, predicate, own[other]))
+                graph.add((node, predicate, _node(other, rdflib)))
         if known.sigma != 1.0:
-            graph.add((node, own.sigma, rdflib.Literal(known.sigma)))
+            # rdflib shortens numbers of type double to seven digits.
+            exact = format(Decimal(repr(known.sigma)), "f")
+            graph.add((node, own.sigma, rdflib.Literal(exact, datatype=rdflib.XSD.decimal, normalize=False)))
         if name == ontology.topic:
             graph.add((node, own.topic, rdflib.Literal(True)))
     return bytes(graph.serialize(format="turtle", encoding="utf-8"))

@@ -15,6 +15,9 @@ from transforms.context.words import lemmas_of
 DISCOUNT = 0.5
 """n of EC Eq. 1: what a class is worth for each relation between it and the topic."""
 
+LARGEST_SIGMA = 1e12
+"""Largest learned factor: rounds multiply theirs, and weights must stay finite."""
+
 WORD_SCHEMA = pa.schema([pa.field("word", pa.string()), pa.field("class", pa.int64())])
 """A lemma that stands for a class, by the class's number."""
 
@@ -93,7 +96,8 @@ class Ontology:
     def weights(self, discount: float = DISCOUNT) -> np.ndarray:
         """W of each class (EC Eq. 1 and 4): sigma n^d, 0 for classes without a way to the topic; float64[k]."""
         sigma = np.array([self.classes[name].sigma for name in self.names])
-        return np.asarray(sigma * discount ** self.distances())
+        distances = self.distances()
+        return np.where(np.isfinite(distances), sigma * discount**distances, 0.0)
 
     def word_table(self, language: str) -> pa.Table:
         """The lemmas that stand for classes, a table of `WORD_SCHEMA` in order; of a longer name each lemma does."""
