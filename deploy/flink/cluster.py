@@ -216,7 +216,7 @@ def _up(state: Path, parsed: argparse.Namespace) -> int:
     environment = _environment()
     for name, command in commands.items():
         process = cluster.processes.get(name)
-        if process is None or not _is_alive(process):
+        if process is None or not is_alive(process):
             cluster.processes[name] = _start(command, _log(state, name), environment)
             _save(state, cluster)
     try:
@@ -257,7 +257,7 @@ def _status(state: Path) -> int:
         print(f"no cluster in {state}")
         return 1
     for name, process in cluster.processes.items():
-        print(f"{name:<14} {process.pid:>8} {'running' if _is_alive(process) else 'ended'}")
+        print(f"{name:<14} {process.pid:>8} {'running' if is_alive(process) else 'ended'}")
     overview = _overview(cluster)
     slots = f"{overview['slots-available']} of {_slot_count(cluster)} slots free" if overview else "no answer"
     print(f"Flink at http://{HOST}:{cluster.ports.rest}: {slots}")
@@ -383,6 +383,8 @@ def flink_configuration(sizes: Sizes, ports: Ports, temporary: Path) -> dict[str
         "heartbeat.timeout": "20000",
         # A job that asks for more slots than there are fails within a minute.
         "slot.request.timeout": "45000",
+        # What its REST interface tells is at most so old, in ms.
+        "web.refresh-interval": "500",
         "resourcemanager.taskmanager-timeout": "3600000",
         "io.tmp.dirs": str(temporary),
         "web.tmpdir": str(temporary),
@@ -462,12 +464,13 @@ def _start_time(pid: int) -> str | None:
     return None if fields[0] == "Z" else fields[19]
 
 
-def _is_alive(process: Process) -> bool:
+def is_alive(process: Process) -> bool:
+    """Whether the process runs, and not another one that got its number later."""
     return _start_time(process.pid) == process.started
 
 
 def _running(cluster: Cluster) -> list[str]:
-    return [name for name, process in cluster.processes.items() if _is_alive(process)]
+    return [name for name, process in cluster.processes.items() if is_alive(process)]
 
 
 def _overview(cluster: Cluster) -> dict[str, Any] | None:
@@ -500,7 +503,7 @@ def _wait_until_ready(state: Path, cluster: Cluster) -> None:
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
         for name, process in cluster.processes.items():
-            if not _is_alive(process):
+            if not is_alive(process):
                 text = _log(state, name).read_text(encoding="utf-8", errors="replace")
                 raise ClusterError(f"{name} ended at once; the end of its log:\n{_tail(text)}")
         awaited = {name: ready for name, ready in awaited.items() if not ready()}
@@ -524,10 +527,10 @@ def _end_all(state: Path, cluster: Cluster) -> int:
     for process in alive:
         _signal(process, signal.SIGTERM)
     deadline = time.monotonic() + END_SECONDS
-    while any(map(_is_alive, alive)) and time.monotonic() < deadline:
+    while any(map(is_alive, alive)) and time.monotonic() < deadline:
         time.sleep(0.1)
     for process in alive:
-        if _is_alive(process):
+        if is_alive(process):
             _signal(process, signal.SIGKILL)
     (state / STATE_FILE).unlink(missing_ok=True)
     shutil.rmtree(state / "tmp", ignore_errors=True)

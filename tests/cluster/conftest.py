@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from benchmarks.round_growth import write_round_input
+from deploy.flink.cluster import Process, is_alive
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = ROOT / "deploy" / "flink" / "cluster"
@@ -112,20 +113,26 @@ class FlinkCluster:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=10) as answer:
             return json.load(answer)
 
-    def kill_when(self, step: str) -> str:
-        """Kills a TaskManager without warning as soon as a job's step is running; gives the job's id."""
+    def runs(self, step: str) -> bool:
+        """Whether a job's step is running."""
+        running = [job["jid"] for job in self.rest("jobs/overview")["jobs"] if job["state"] == "RUNNING"]
+        vertices = [vertex for job in running for vertex in self.rest(f"jobs/{job}")["vertices"]]
+        return any(step in vertex["name"] and vertex["status"] == "RUNNING" for vertex in vertices)
+
+    def kill_when(self, reached: Callable[[], bool]) -> None:
+        """Kills a TaskManager without warning as soon as a job has got so far."""
         victim = self.saved()["processes"]["taskmanager-1"]["pid"]
         deadline = time.monotonic() + COMMAND_SECONDS
-        while time.monotonic() < deadline:
-            for job in self.rest("jobs/overview")["jobs"]:
-                if job["state"] != "RUNNING":
-                    continue
-                vertices = self.rest(f"jobs/{job['jid']}")["vertices"]
-                if any(step in vertex["name"] and vertex["status"] == "RUNNING" for vertex in vertices):
-                    os.kill(victim, signal.SIGKILL)
-                    return str(job["jid"])
-            time.sleep(0.1)
-        raise AssertionError(f"no job came to '{step}'")
+        while not reached():
+            if time.monotonic() > deadline:
+                raise AssertionError("no job got so far")
+            time.sleep(0.02)
+        os.kill(victim, signal.SIGKILL)
+
+    def last_job(self) -> Any:
+        """What Flink says of the job that was started last."""
+        newest = max(self.rest("jobs/overview")["jobs"], key=lambda job: int(job["start-time"]))
+        return self.rest(f"jobs/{newest['jid']}")
 
 
 @pytest.fixture(scope="session")
@@ -138,8 +145,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkCluster]:
     yield started
     processes = started.saved()["processes"]
     assert started.command("down").returncode == 0
-    left = [name for name, process in processes.items() if Path(f"/proc/{process['pid']}").exists()]
-    assert not left
+    assert not [name for name, process in processes.items() if is_alive(Process(**process))]
 
 
 @pytest.fixture(scope="session")

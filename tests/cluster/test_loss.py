@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import pytest
 
 from tests.cluster.conftest import ROUND_TABLES, FlinkCluster, GeneratedWeb, digests, manifest
 
@@ -15,18 +15,26 @@ PARALLELISM = 2
 """Slots that one TaskManager has for itself, so that the job goes on without the other."""
 
 
-@pytest.mark.parametrize("step", ["score current lattice", "write frontier/write/merge"])
-def test_killed(step: str, cluster: FlinkCluster, generated_web: GeneratedWeb, tmp_path: Path) -> None:
+def check_loss(cluster: FlinkCluster, web: GeneratedWeb, output: Path, reached: Callable[[], bool]) -> None:
     options = cluster.options(PARALLELISM)
-    jobs: list[str] = []
-    killing = threading.Thread(target=lambda: jobs.append(cluster.kill_when(step)))
+    killing = threading.Thread(target=cluster.kill_when, args=[reached])
     killing.start()
-    output = generated_web.rank(tmp_path / "round", *options)
+    web.rank(output, *options)
     killing.join()
-    job = cluster.rest(f"jobs/{jobs[0]}")
+    job = cluster.last_job()
     assert job["state"] == "FINISHED"
     assert job["timestamps"]["RESTARTING"] > 0, "the job was not hit"
-    assert digests(output, ROUND_TABLES) == digests(generated_web.local, ROUND_TABLES)
-    assert manifest(output)["rows"] == manifest(generated_web.local)["rows"]
+    assert digests(output, ROUND_TABLES) == digests(web.local, ROUND_TABLES)
+    assert manifest(output)["rows"] == manifest(web.local)["rows"]
     urls = pq.read_table(output / "frontier", columns=["url"])["url"]
     assert len(urls) == pc.count_distinct(urls).as_py() > 0
+
+
+def test_while_mining(cluster: FlinkCluster, generated_web: GeneratedWeb, tmp_path: Path) -> None:
+    check_loss(cluster, generated_web, tmp_path / "round", lambda: cluster.runs("score current lattice"))
+
+
+def test_while_writing(cluster: FlinkCluster, generated_web: GeneratedWeb, tmp_path: Path) -> None:
+    """The first table is written, the others are not."""
+    output = tmp_path / "round"
+    check_loss(cluster, generated_web, output, lambda: any((output / "relations").glob("*.parquet")))
