@@ -161,7 +161,7 @@ def rank_with(facts: Facts, *, constants: Mapping[str, Any]) -> pa.Table:
 
 
 def ablation(snapshot: Path, topics: Path, config: evaluate.EvaluationConfig) -> pa.Table:
-    """The summary of the variants, differences being those to `focused` as it is (`evaluate.SUMMARY_SCHEMA`)."""
+    """The summary of the variants, differences being those to `focused` as it is (`schemas.tables.SUMMARY`)."""
     tables = [pq.read_table(snapshot / schema.name, schema=schema.schema) for schema in (PAGES, LINKS, CLICKS)]
     ground = evaluate.Ground.of(*tables)
     ranks = variants()

@@ -25,7 +25,7 @@ from scipy import sparse
 from pipelines import evaluation_plots, folders
 from pipelines.runtime import versions
 from schemas.errors import InputError
-from schemas.tables import CLICKS, LINKS, PAGES, REJECTS, TOPICS, TableSchema, conform
+from schemas.tables import CLICKS, CURVE, LINKS, PAGES, REJECTS, SUMMARY, SWEEP, TOPICS, TableSchema, conform
 from transforms.columnar import files
 from transforms.columnar.arrays import Int64s, column_array, concatenate, int64s, positions
 from transforms.columnar.ids import check_collisions, digest_table, text_digests, text_ids
@@ -53,47 +53,6 @@ THRESHOLDS = np.round(np.linspace(0, 1, 21), 2)
 """Gammas of the sweep; P13 tries every other one."""
 
 PARTS = ("curve", "summary", "sweep", "rejects", "plots")
-
-CURVE_SCHEMA = pa.schema(
-    [
-        pa.field("ranker", pa.string()),
-        pa.field("mode", pa.string()),
-        pa.field("topic", pa.string()),
-        pa.field("seed_set", pa.int32()),
-        pa.field("pages", pa.int64()),
-        pa.field("relevant", pa.int64()),
-        *(pa.field(name, pa.float64()) for name in ("harvest", "precision", "recall", "f_measure", "seconds")),
-    ]
-)
-"""Measures of a crawl after so many pages; `seconds` were spent ranking up to there."""
-
-SUMMARY_SCHEMA = pa.schema(
-    [
-        pa.field("ranker", pa.string()),
-        pa.field("mode", pa.string()),
-        pa.field("measure", pa.string()),
-        pa.field("pages", pa.int64()),
-        pa.field("topics", pa.int64()),
-        *(pa.field(name, pa.float64()) for name in ("mean", "low", "high")),
-        *(pa.field(name, pa.float64()) for name in ("difference", "difference_low", "difference_high")),
-    ]
-)
-"""Mean of a measure over topics after so many pages with its interval, and the same of the paired difference to the
-first ranker (null for that one itself); intervals are null where there is one topic."""
-
-SWEEP_SCHEMA = pa.schema(
-    [
-        pa.field("ranker", pa.string()),
-        pa.field("mode", pa.string()),
-        pa.field("topic", pa.string()),
-        pa.field("seed_set", pa.int32()),
-        pa.field("threshold", pa.float64()),
-        pa.field("selected", pa.int64()),
-        pa.field("relevant", pa.int64()),
-        *(pa.field(name, pa.float64()) for name in ("precision", "recall", "f_measure")),
-    ]
-)
-"""What a threshold selects of all URLs that a crawl ranked, by their last scores; `precision` is null where nothing."""
 
 MEASURES = ("harvest", "recall", "f_measure", "harvest_area", "seconds")
 
@@ -556,7 +515,7 @@ def _facts_maker(web: Web, rank: registry.Rank, ids: Int64s) -> Callable[[bool],
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The tables of an evaluation (`CURVE_SCHEMA`, `SUMMARY_SCHEMA`, `SWEEP_SCHEMA`)."""
+    """The tables of an evaluation (`CURVE`, `SUMMARY`, `SWEEP`)."""
 
     curve: pa.Table
     summary: pa.Table
@@ -579,9 +538,9 @@ class Results:
             bounded[key] = bounded.get(key, True) and inside
         keys = [(ranker, mode) for ranker in rankers for mode in config.modes]
         return cls(
-            concatenate((table for key in keys for table in curves[key]), CURVE_SCHEMA),
+            concatenate((table for key in keys for table in curves[key]), CURVE.schema),
             _summary_rows(keys, values, config),
-            concatenate((table for key in keys if bounded[key] for table in sweeps[key]), SWEEP_SCHEMA),
+            concatenate((table for key in keys if bounded[key] for table in sweeps[key]), SWEEP.schema),
         )
 
 
@@ -596,7 +555,7 @@ def _relevance(done: Replayed) -> npt.NDArray[np.bool_]:
 def _curve_rows(done: Replayed, relevant: npt.NDArray[np.bool_]) -> pa.Table:
     curve = measures.crawl_curve(relevant[done.crawl.order], int(relevant.sum()))
     numbers = [curve.pages, curve.relevant, curve.harvest, curve.precision, curve.recall, curve.f_measure]
-    return _rows_of(done, [*numbers, done.crawl.seconds], CURVE_SCHEMA)
+    return _rows_of(done, [*numbers, done.crawl.seconds], CURVE.schema)
 
 
 def _sweep_rows(done: Replayed, relevant: npt.NDArray[np.bool_]) -> pa.Table:
@@ -604,7 +563,7 @@ def _sweep_rows(done: Replayed, relevant: npt.NDArray[np.bool_]) -> pa.Table:
     found = measures.threshold_sweep(done.crawl.scores[ranked], relevant[ranked], int(relevant.sum()), THRESHOLDS)
     precision = pa.array(found.precision, from_pandas=True)
     numbers = [THRESHOLDS, found.selected, found.relevant, precision, found.recall, found.f_measure]
-    return _rows_of(done, numbers, SWEEP_SCHEMA)
+    return _rows_of(done, numbers, SWEEP.schema)
 
 
 def _rows_of(done: Replayed, numbers: Sequence[Any], schema: pa.Schema) -> pa.Table:
@@ -649,7 +608,7 @@ def _summary_rows(
             pages = _harvest_pages(config.budget) if measure == "harvest" else config.budget
             rows.append((ranker, mode, measure, pages, len(topics), *measures.interval(own, draws), *other))
     columns = list(zip(*rows, strict=True))
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SUMMARY_SCHEMA, strict=True)], schema=SUMMARY_SCHEMA)
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SUMMARY.schema, strict=True)], schema=SUMMARY.schema)
 
 
 def summary_text(summary: pa.Table, rankers: Sequence[str], config: EvaluationConfig) -> str:

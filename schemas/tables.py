@@ -25,10 +25,15 @@ class TableSchema:
     Attributes:
         name: name of the table, used in folders and messages.
         schema: columns in their order; non-nullable fields are required and may hold no null.
+        row: what a row stands for, for the reference.
+        meanings: what each column holds and in which unit, in the order of the columns; empty for a table that no
+            user sees.
     """
 
     name: str
     schema: pa.Schema
+    row: str = ""
+    meanings: tuple[str, ...] = ()
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -39,70 +44,101 @@ class TableSchema:
         """A table of this schema without rows."""
         return self.schema.empty_table()
 
+    def columns(self, *names: str) -> TableSchema:
+        """The same table with these columns only, in the order given."""
+        return TableSchema(self.name, pa.schema([self.schema.field(name) for name in names]))
 
-def _table(name: str, *fields: tuple[str, pa.DataType, bool]) -> TableSchema:
-    return TableSchema(name, pa.schema([pa.field(field, dtype, nullable) for field, dtype, nullable in fields]))
+
+def _table(name: str, row: str, *columns: tuple[str, pa.DataType, bool, str]) -> TableSchema:
+    return TableSchema(
+        name,
+        pa.schema([pa.field(column, dtype, nullable) for column, dtype, nullable, _ in columns]),
+        row,
+        tuple(meaning for *_, meaning in columns),
+    )
 
 
 PAGES = _table(
     "pages",
-    ("url", pa.string(), False),
-    ("fetched_at", TIMESTAMP, True),
-    ("status", pa.int16(), True),
-    ("title", pa.string(), True),
-    ("text", pa.string(), True),
-    ("keywords", pa.list_(pa.string()), True),
-    ("language", pa.string(), True),
-    ("content_digest", pa.string(), True),
+    "a known page; in a snapshot one row for each URL that a crawl fetched or found gone",
+    ("url", pa.string(), False, "address; canonical in a snapshot"),
+    ("fetched_at", TIMESTAMP, True, "when it was fetched; null: not known, older than all others"),
+    ("status", pa.int16(), True, "HTTP status of the fetch; null: not known"),
+    ("title", pa.string(), True, "title, at most 1,000 characters"),
+    (
+        "text",
+        pa.string(),
+        True,
+        "main text, at most 1,048,576 characters; null: content not known, or not to be indexed",
+    ),
+    (
+        "keywords",
+        pa.list_(pa.string()),
+        True,
+        "words that stand for the page, used as they are, in place of title and text",
+    ),
+    ("language", pa.string(), True, "ISO 639-1 code of the text's language; null: detected where words are needed"),
+    (
+        "content_digest",
+        pa.string(),
+        True,
+        "digest of the content as the crawler wrote it (`sha1:...`); equal ones mean unchanged",
+    ),
 )
 
 LINKS = _table(
     "links",
-    ("source_url", pa.string(), False),
-    ("target_url", pa.string(), False),
-    ("anchor_text", pa.string(), True),
-    ("nofollow", pa.bool_(), True),
+    "a link that stands on a page",
+    ("source_url", pa.string(), False, "page on which the link stands"),
+    ("target_url", pa.string(), False, "where it leads"),
+    ("anchor_text", pa.string(), True, "its text, at most 500 characters, or the alternative text of its image"),
+    ("nofollow", pa.bool_(), True, "whether the page asks not to follow it; null counts as false"),
 )
 
 CLICKS = _table(
     "clicks",
-    ("user_id", pa.string(), False),
-    ("user_group", pa.string(), True),
-    ("session_id", pa.string(), True),
-    ("query", pa.string(), False),
-    ("keywords", pa.list_(pa.string()), True),
-    ("clicked_at", TIMESTAMP, False),
-    ("position", pa.int32(), True),
-    ("url", pa.string(), False),
+    "a click on a search result, or a page view that a search led to",
+    ("user_id", pa.string(), False, "who clicked; a keyed hash where the log had an address or account"),
+    ("user_group", pa.string(), True, "group of users with like interests, for `--user-groups given`"),
+    ("session_id", pa.string(), True, "visit; null: the log names none, pauses of 30 minutes divide the clicks"),
+    ("query", pa.string(), False, "what was searched for"),
+    ("keywords", pa.list_(pa.string()), True, "words of the query, used as they are, in place of `query`"),
+    ("clicked_at", TIMESTAMP, False, "when"),
+    ("position", pa.int32(), True, "place in the list of results, 1 first"),
+    ("url", pa.string(), False, "page that was clicked"),
 )
 
 TOPICS = _table(
     "topics",
-    ("topic", pa.string(), False),
-    ("url", pa.string(), False),
-    ("is_seed", pa.bool_(), True),
+    "a page that belongs to a topic, for `semrank evaluate`",
+    ("topic", pa.string(), False, "name of the topic"),
+    ("url", pa.string(), False, "page that is relevant to it"),
+    ("is_seed", pa.bool_(), True, "whether a crawl may start there (`--marked-seeds`); null counts as false"),
 )
 
 REJECTS = _table(
     "rejects",
-    ("stage", pa.string(), False),
-    ("reason", pa.string(), False),
-    ("record", pa.string(), False),
+    "a record that was not used, or an address that was marked",
+    ("stage", pa.string(), False, "reader or stage that rejected it"),
+    ("reason", pa.string(), False, "why, in words joined by hyphens"),
+    ("record", pa.string(), False, "file and beginning of the record, at most 2,000 characters; users are masked"),
 )
 
 ALIASES = _table(
     "aliases",
-    ("url", pa.string(), False),
-    ("target_url", pa.string(), False),
-    ("found_at", TIMESTAMP, True),
-    ("kind", pa.string(), False),
+    "an address that moved",
+    ("url", pa.string(), False, "old address"),
+    ("target_url", pa.string(), False, "where it leads at last"),
+    ("found_at", TIMESTAMP, True, "when that was seen"),
+    ("kind", pa.string(), False, "`redirect`, `meta-refresh`, or `canonical`, which moves nothing"),
 )
 
 HISTORY = _table(
     "history",
-    ("url", pa.string(), False),
-    ("fetched_at", TIMESTAMP, True),
-    ("content_digest", pa.string(), True),
+    "an earlier capture of a page",
+    ("url", pa.string(), False, "address"),
+    ("fetched_at", TIMESTAMP, True, "when it was fetched"),
+    ("content_digest", pa.string(), True, "digest of its content then"),
 )
 
 MATCH = pa.struct(
@@ -127,24 +163,35 @@ REASONS = pa.list_(
 
 FRONTIER = _table(
     "frontier",
-    ("rank", pa.int64(), False),
-    ("url", pa.string(), False),
-    ("host", pa.string(), False),
-    ("score", pa.float64(), False),
-    ("selected", pa.bool_(), False),
-    ("extension", pa.float64(), False),
-    ("intension", pa.float64(), False),
-    ("base_concept", pa.int64(), True),
-    ("current_concept", pa.int64(), True),
-    ("base_links", pa.int64(), False),
-    ("base_clicks", pa.int64(), False),
-    ("fetched", pa.bool_(), False),
-    ("last_fetched_at", TIMESTAMP, True),
-    ("status", pa.int16(), True),
-    ("change_probability", pa.float64(), True),
-    ("held_back", pa.string(), True),
-    ("matches", pa.list_(MATCH), False),
-    ("reasons", REASONS, False),
+    "a URL that the round ranked; files are in the order of rank",
+    ("rank", pa.int64(), False, "place in the frontier: 1 is to be crawled first, no two are equal"),
+    ("url", pa.string(), False, "canonical address"),
+    ("host", pa.string(), False, "its host"),
+    (
+        "score",
+        pa.float64(),
+        False,
+        "what the ranker gives; 0 to 1 but for `link-context`, `relevancy-context` and `hmm`",
+    ),
+    ("selected", pa.bool_(), False, "whether the round chose it: exports and the next round's queue take these"),
+    ("extension", pa.float64(), False, "similarity of the two concepts' URLs by links and clicks, 0 to 1"),
+    ("intension", pa.float64(), False, "similarity of the two concepts' keywords, 0 to 1"),
+    ("base_concept", pa.int64(), True, "concept of the queue that decided SemRank; null: no term of it is above 0"),
+    ("current_concept", pa.int64(), True, "concept of this URL that decided it"),
+    ("base_links", pa.int64(), False, "links between this URL and the queue, both ways"),
+    ("base_clicks", pa.int64(), False, "clicks that led from this URL to the queue or back"),
+    ("fetched", pa.bool_(), False, "whether the snapshot has the page"),
+    ("last_fetched_at", TIMESTAMP, True, "when it was fetched last"),
+    ("status", pa.int16(), True, "HTTP status of that fetch"),
+    (
+        "change_probability",
+        pa.float64(),
+        True,
+        "probability that it changed since, 0 to 1; null without `--mix`, or never fetched",
+    ),
+    ("held_back", pa.string(), True, "why it is not selected ([budgets](budgets.md)); null: it is"),
+    ("matches", pa.list_(MATCH), False, "pairs of a keyword of the queue and one of this URL, with their similarity"),
+    ("reasons", REASONS, False, "terms of the score, the most important first: value, weight, words behind it"),
 )
 
 RANKED_SCHEMA = pa.schema(
@@ -157,45 +204,107 @@ RANKED_SCHEMA = pa.schema(
 
 CLASSES = _table(
     "classes",
-    ("name", pa.string(), False),
-    ("label", pa.string(), False),
-    ("weight", pa.float64(), False),
-    ("sigma", pa.float64(), False),
-    ("pages", pa.int64(), False),
-    ("topic_pages", pa.int64(), False),
+    "a class of the ontology, with `--ranker ontology`",
+    ("name", pa.string(), False, "its name"),
+    ("label", pa.string(), False, "words that stand for it on pages"),
+    ("weight", pa.float64(), False, "W: what a word of it counts for the topic, 0 and more"),
+    ("sigma", pa.float64(), False, "what the harvest taught about it; 1 where nothing"),
+    ("pages", pa.int64(), False, "harvested pages with a word of it"),
+    ("topic_pages", pa.int64(), False, "of these, pages that hit the topic"),
 )
 
 HARVEST = _table(
     "harvest",
-    ("url", pa.string(), False),
-    ("seed", pa.bool_(), False),
-    ("queued", pa.bool_(), False),
+    "a URL that the crawl chose so far",
+    ("url", pa.string(), False, "canonical address"),
+    ("seed", pa.bool_(), False, "whether it is a seed of the first round"),
+    (
+        "queued",
+        pa.bool_(),
+        False,
+        "whether it is in this round's queue: the seeds, later what the round before selected",
+    ),
 )
 
 KEYWORDS = _table(
     "keywords",
-    ("keyword", pa.string(), False),
-    ("clicks", pa.int64(), False),
-    ("probability", pa.float64(), False),
-    ("layer", pa.int32(), False),
-    ("in_base", pa.bool_(), False),
-    ("in_current", pa.bool_(), False),
+    "a word of the round",
+    ("keyword", pa.string(), False, "lemma"),
+    ("clicks", pa.int64(), False, "f: clicks after a query with it"),
+    ("probability", pa.float64(), False, "p: its part of the clicks of all keywords, 0 to 1"),
+    ("layer", pa.int32(), False, "edges of the longest path from Top; 0 is Top itself"),
+    ("in_base", pa.bool_(), False, "whether a URL of the queue has it"),
+    ("in_current", pa.bool_(), False, "whether a URL to rank has it"),
 )
 
 RELATIONS = _table(
     "relations",
-    ("source", pa.string(), False),
-    ("target", pa.string(), False),
-    ("relation", pa.string(), False),
-    ("support", pa.int64(), False),
+    "a relation of two keywords that clicks taught",
+    ("source", pa.string(), False, "keyword; of Part-Of the upper one"),
+    ("target", pa.string(), False, "keyword; of Part-Of the lower one"),
+    ("relation", pa.string(), False, "`ISA`, which is symmetric and stands once, or `PART_OF`"),
+    ("support", pa.int64(), False, "pages (ISA) or links (Part-Of) behind it"),
 )
 
 CONCEPTS = _table(
     "concepts",
-    ("concept", pa.int64(), False),
-    ("support", pa.int64(), False),
-    ("extent", pa.list_(pa.string()), False),
-    ("intent", pa.list_(pa.string()), False),
+    "a formal concept",
+    ("concept", pa.int64(), False, "number made of its words, the same in every run"),
+    ("support", pa.int64(), False, "number of its URLs"),
+    ("extent", pa.list_(pa.string()), False, "its URLs"),
+    ("intent", pa.list_(pa.string()), False, "its keywords"),
+)
+
+CURVE = _table(
+    "curve",
+    "a crawl of an evaluation after so many pages",
+    ("ranker", pa.string(), True, "who ranked"),
+    ("mode", pa.string(), True, "`frontier` or `content`"),
+    ("topic", pa.string(), True, "what was crawled for"),
+    ("seed_set", pa.int32(), True, "number of the set of seeds, 0 first"),
+    ("pages", pa.int64(), True, "pages crawled, seeds left out"),
+    ("relevant", pa.int64(), True, "of these, pages of the topic"),
+    ("harvest", pa.float64(), True, "relevant / pages"),
+    ("precision", pa.float64(), True, "the same, as relevance is yes or no"),
+    ("recall", pa.float64(), True, "relevant / pages of the topic, seeds left out"),
+    ("f_measure", pa.float64(), True, "2 precision recall / (precision + recall)"),
+    ("seconds", pa.float64(), True, "time spent ranking up to there"),
+)
+
+SUMMARY = _table(
+    "summary",
+    "the mean of a measure over topics",
+    ("ranker", pa.string(), True, "who ranked"),
+    ("mode", pa.string(), True, "`frontier` or `content`"),
+    ("measure", pa.string(), True, "`harvest`, `recall`, `f_measure`, `harvest_area` or `seconds`"),
+    ("pages", pa.int64(), True, "pages after which it is taken"),
+    ("topics", pa.int64(), True, "topics in the mean"),
+    ("mean", pa.float64(), True, "the mean; a topic's sets of seeds are averaged first"),
+    ("low", pa.float64(), True, "lower end of its 95 % interval; null: one topic only"),
+    ("high", pa.float64(), True, "upper end"),
+    (
+        "difference",
+        pa.float64(),
+        True,
+        "mean less that of the first ranker, paired by topic; null for the first itself",
+    ),
+    ("difference_low", pa.float64(), True, "lower end of its 95 % interval"),
+    ("difference_high", pa.float64(), True, "upper end"),
+)
+
+SWEEP = _table(
+    "sweep",
+    "what a threshold selects of all URLs that a crawl ranked, by their last scores",
+    ("ranker", pa.string(), True, "who ranked"),
+    ("mode", pa.string(), True, "`frontier` or `content`"),
+    ("topic", pa.string(), True, "what was crawled for"),
+    ("seed_set", pa.int32(), True, "number of the set of seeds, 0 first"),
+    ("threshold", pa.float64(), True, "gamma, 0 to 1"),
+    ("selected", pa.int64(), True, "URLs with a score above it"),
+    ("relevant", pa.int64(), True, "of these, pages of the topic"),
+    ("precision", pa.float64(), True, "relevant / selected; null: nothing is selected"),
+    ("recall", pa.float64(), True, "relevant / pages of the topic"),
+    ("f_measure", pa.float64(), True, "2 precision recall / (precision + recall)"),
 )
 
 

@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import ranking
-from pipelines.evaluate import SUMMARY_SCHEMA
-from schemas.tables import CLICKS, TOPICS
+from schemas.tables import CLICKS, SUMMARY, TOPICS
 from tests.snapshots import table_of
 from transforms.columnar.ids import text_ids
 from transforms.ranking import focused
@@ -51,7 +50,7 @@ def summary(**changes: float) -> pa.Table:
         mean = 0.25 + (change or 0.0)
         rows += [(name, "frontier", measure, 100, 5, mean, 0.2, 0.3, *ends) for measure in ("harvest", "recall")]
     columns = zip(*rows, strict=True)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SUMMARY_SCHEMA, strict=True)], schema=SUMMARY_SCHEMA)
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SUMMARY.schema, strict=True)], schema=SUMMARY.schema)
 
 
 def test_the_ablation_shows_changes() -> None:
@@ -67,7 +66,7 @@ def test_the_ablation_shows_changes() -> None:
 def test_parts_that_change_nothing_have_no_row() -> None:
     nothing = summary(idle=0.0).to_pylist()
     rows = [{**row, "difference_low": row["difference"], "difference_high": row["difference"]} for row in nothing]
-    table = pa.Table.from_pylist(rows, schema=SUMMARY_SCHEMA)
+    table = pa.Table.from_pylist(rows, schema=SUMMARY.schema)
     assert len(list(ranking.ablation_lines({"tuning": table}))) == 3
     assert len(list(ranking.ablation_lines({"tuning": table, "held-out": summary(idle=0.25)}))) == 4
 

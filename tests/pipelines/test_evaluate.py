@@ -15,7 +15,7 @@ import pytest
 
 from pipelines import evaluate, evaluation_plots
 from pipelines.cli import main
-from schemas.tables import TOPICS
+from schemas.tables import CURVE, SUMMARY, SWEEP, TOPICS
 from tests.sample_snapshot import make_sample_snapshot
 from tests.snapshots import read_rows, table_of, write_snapshot
 from transforms.columnar.ids import text_ids
@@ -206,9 +206,9 @@ def test_the_sample(sample: list[str], tmp_path: Path, capsys: pytest.CaptureFix
         assert sum(line.startswith(name) for line in shown.out.splitlines()) == 2
     assert "topic 2 of 2: sailing" in shown.err
     curve, summary, sweep = (pq.read_table(output / name) for name in ("curve", "summary", "sweep"))
-    assert curve.schema == evaluate.CURVE_SCHEMA
-    assert summary.schema == evaluate.SUMMARY_SCHEMA
-    assert sweep.schema == evaluate.SWEEP_SCHEMA
+    assert curve.schema == CURVE.schema
+    assert summary.schema == SUMMARY.schema
+    assert sweep.schema == SWEEP.schema
     rows = {(row["ranker"], row["mode"], row["measure"]): row for row in summary.to_pylist()}
     for name in rankers:
         # The texts tell more than what is said about a page, and anything more than half of what there is to find.

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines.evaluate import CURVE_SCHEMA, SWEEP_SCHEMA
 from pipelines.evaluation_plots import mean_curves, mean_sweeps, write_plots
+from schemas.tables import CURVE, SWEEP
 
 
 def curve(ranker: str, seed_set: int, relevant: list[int], total: int) -> pa.Table:
@@ -18,14 +18,14 @@ def curve(ranker: str, seed_set: int, relevant: list[int], total: int) -> pa.Tab
         for page, found in enumerate(relevant, start=1)
     ]
     return pa.table(
-        [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), CURVE_SCHEMA, strict=True)], CURVE_SCHEMA
+        [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), CURVE.schema, strict=True)], CURVE.schema
     )
 
 
 def sweep(ranker: str, thresholds: list[float], f_measures: list[float]) -> pa.Table:
     rows = [(ranker, "content", "t", 0, t, 1, 1, 1.0, 1.0, f) for t, f in zip(thresholds, f_measures, strict=True)]
     return pa.table(
-        [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), SWEEP_SCHEMA, strict=True)], SWEEP_SCHEMA
+        [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), SWEEP.schema, strict=True)], SWEEP.schema
     )
 
 
@@ -69,5 +69,5 @@ def test_plots_are_the_same_every_time(tmp_path: Path) -> None:
 
 def test_no_thresholds_no_plot(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    names = write_plots(str(tmp_path), curve("a", 0, [1], 1), SWEEP_SCHEMA.empty_table(), 2)
+    names = write_plots(str(tmp_path), curve("a", 0, [1], 1), SWEEP.schema.empty_table(), 2)
     assert len(names) == 8
