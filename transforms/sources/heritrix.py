@@ -32,7 +32,7 @@ STAGE = "heritrix"
 
 _FIELDS = 12  # the optional JSON object stays in the last one
 _STATUS = re.compile(r"-?[0-9]{1,5}")
-_BEGIN = re.compile(r"([0-9]{14})([0-9]{3})?(?:\+[0-9]+)?")
+_BEGIN = re.compile(r"([0-9]{14})(?:[0-9]{3})?(?:\+[0-9]+)?")
 _DUPLICATE = "duplicate:"  # how annotations name a fetch whose content was seen before
 _PAGE_TYPES = HTML_TYPES | {"text/plain"}
 
@@ -113,10 +113,10 @@ def _found(builder: BatchBuilder, url: str, hop: str, via: str, fetched_at: int 
 
 
 def _fetch_time(begin: str, logged: str) -> int | None:
-    """When the fetch began; where that is not told, when it was logged."""
+    """When the fetch began, in whole seconds; where that is not told, when it was logged.
+
+    The crawl's WARC files tell seconds: were the log more exact, its row without text would be the newer capture.
+    """
     found = _BEGIN.fullmatch(begin)
-    if found is not None:
-        moment = microseconds(found[1])
-        if moment is not None:
-            return moment + int(found[2] or 0) * 1_000
-    return microseconds(logged)
+    moment = None if found is None else microseconds(found[1])
+    return microseconds(logged) if moment is None else moment

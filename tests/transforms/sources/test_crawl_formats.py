@@ -12,8 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors import InputError
+from schemas.tables import PAGES, conform
 from tests.transforms.sources.crawls import stream, together
 from transforms.sources import cc_index, heritrix, nutch, scrapy
+from transforms.sources.snapshot import newest_pages
 
 URL = "http://example.com/page"
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
@@ -215,7 +217,7 @@ def test_crawldb_times(due: str, fetched: datetime | None) -> None:
     found = from_nutch(nutch_line(due=due))
     assert found["pages"][0]["fetched_at"] == fetched
     assert found["counters"] == ({} if fetched else {"date-missing-or-invalid": 1})
-    milliseconds = from_nutch(nutch_json(fetchTime=round(NOON.timestamp() + 2592000) * 1000))
+    milliseconds = from_nutch(nutch_json(fetchTime=round(NOON.timestamp() + 2592000) * 1000 + 345))
     assert milliseconds["pages"][0]["fetched_at"] == NOON
 
 
@@ -246,7 +248,7 @@ def test_heritrix_log() -> None:
         (URL, 200, "sha1:B"),
         ("http://example.com/gone", 404, None),
     ]
-    assert found["pages"][0]["fetched_at"] == datetime(2024, 3, 1, 12, 0, 0, 500_000, tzinfo=UTC)
+    assert found["pages"][0]["fetched_at"] == NOON, "seconds, as the crawl's WARC files tell them"
     assert [(row["source_url"], row["target_url"]) for row in found["links"]] == [
         ("http://example.com/", URL),
         (URL, "http://example.com/old"),
@@ -343,3 +345,19 @@ def test_index_of_a_published_page(shared_data: Path) -> None:
     row = {"url": page["url"], "fetch_time": page["fetched_at"], "content_digest": page["content_digest"][5:]}
     (indexed,) = from_index(row)["pages"]
     assert all(indexed[name] == page[name] for name in ("url", "fetched_at", "status", "content_digest"))
+
+
+@pytest.mark.parametrize("told", ["heritrix", "nutch"])
+def test_what_a_crawl_tells_beside_its_archive_does_not_outdate_it(told: str) -> None:
+    """The archive has seconds and the text, the log or dump milliseconds and no text: one fetch, one page."""
+    fetched = round(NOON.timestamp() * 1000) + 500
+    beside = {
+        "heritrix": lambda: heritrix.read(stream("\n".join(HERITRIX).encode()), source="f"),
+        "nutch": lambda: nutch.read(stream(nutch_json(fetchTime=fetched + 2592000 * 1000).encode()), source="f"),
+    }[told]()
+    archived = {"url": URL, "fetched_at": NOON, "status": None, "title": "T", "text": TEXT}
+    rows = [batch.tables["pages"] for batch in beside] + [conform(pa.Table.from_pylist([archived]), PAGES)]
+    pages, history = newest_pages(pa.concat_tables(rows))
+    (page,) = (row for row in pages.to_pylist() if row["url"] == URL)
+    assert (page["title"], page["text"], page["status"], page["fetched_at"]) == ("T", TEXT, 200, NOON)
+    assert history.num_rows == 0
