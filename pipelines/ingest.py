@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from pipelines import folders
 from pipelines.cluster import path_for_workers
+from pipelines.memory import add_memory_argument, worker_memory
 from pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
 from schemas.errors import InputError
 from schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS
@@ -68,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", required=True, metavar="SNAPSHOT", help="folder of the snapshot, new or empty")
     parser.add_argument("--overwrite", action="store_true", help="replace a finished snapshot that is in the folder")
+    add_memory_argument(parser)
     parser.add_argument(
         "--path-list",
         action="store_true",
@@ -132,6 +134,7 @@ class _Reading:
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     """Runs the command; gives the exit status."""
     options = beam_options(beam_arguments)
+    memory = worker_memory(arguments, options)
     reading = _reading(arguments)
     sources = _sources(arguments, reading)
     if not sources:
@@ -140,12 +143,18 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     output = path_for_workers(options, arguments.output)
     ranges = [part for path, name in sources for part in _ranges(path_for_workers(options, path), name, reading.logs)]
     folders.claim_folder("--output", output, parts=PARTS, overwrite=arguments.overwrite)
-    print(ingest(ranges, reading, output, options))
+    print(ingest(ranges, reading, output, options, memory=memory))
     return 0
 
 
 def ingest(
-    ranges: Sequence[SourceRange], reading: Any, output: str, options: Any, extra: dict[str, Any] | None = None
+    ranges: Sequence[SourceRange],
+    reading: Any,
+    output: str,
+    options: Any,
+    extra: dict[str, Any] | None = None,
+    *,
+    memory: int | None = None,
 ) -> str:
     """Reads ranges of sources and writes a snapshot into a claimed folder.
 
@@ -155,6 +164,7 @@ def ingest(
         output: the snapshot's folder.
         options: Beam's options.
         extra: further entries of the manifest.
+        memory: bytes that a worker process has, or None for all that its machine has.
 
     Returns:
         A summary for people.
@@ -165,9 +175,8 @@ def ingest(
         "reading %d files in %d parts, %s bytes", len({source.path for source in ranges}), len(ranges), f"{size:,}"
     )
     partitions = partition_count(size * _EXPANSION)
-    metrics = run_pipeline(
-        options, partial(_build, ranges=ranges, reading=reading, output=output, partitions=partitions)
-    )
+    build = partial(_build, ranges=ranges, reading=reading, output=output, partitions=partitions)
+    metrics = run_pipeline(options, build, worker_memory=memory)
     if metrics is None:
         raise InputError(
             "--template_location: found with ingest, expected with rank: inputs are listed when a job starts"

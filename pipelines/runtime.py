@@ -21,7 +21,16 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOpt
 from pipelines import __version__
 from pipelines.cluster import ClusterCheck, is_remote
 from schemas.errors import InputError
-from transforms.columnar.steps import GROUP_BYTES, MILLISECONDS, NAMESPACE, RECORD_BYTES, ROWS_IN, ROWS_OUT
+from transforms.columnar.steps import (
+    GROUP_BYTES,
+    HELD_BYTES,
+    MILLISECONDS,
+    NAMESPACE,
+    RECORD_BYTES,
+    ROWS_IN,
+    ROWS_OUT,
+    limit_memory,
+)
 
 DEFAULT_RUNNER = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
 """The embedded runner. Beam's DirectRunner would first try to download another one."""
@@ -43,6 +52,9 @@ class StageMetrics:
         seconds: time spent in its own function, summed over workers.
         largest_record: bytes of the largest table that it sent through a shuffle.
         largest_group: bytes of the largest group that it received.
+        shuffled: bytes of all tables that it sent through a shuffle.
+        held: bytes that it takes on a worker for what it holds whole, as `worker_memory` counts them; 0 where that is
+            nothing.
     """
 
     rows_in: int
@@ -50,6 +62,8 @@ class StageMetrics:
     seconds: float
     largest_record: int
     largest_group: int
+    shuffled: int
+    held: int
 
 
 @dataclass(frozen=True)
@@ -127,8 +141,15 @@ def _without_runner(arguments: Sequence[str]) -> list[str]:
     return kept
 
 
-def run_pipeline(options: PipelineOptions, build: Callable[[beam.Pipeline], None]) -> RunMetrics | None:
+def run_pipeline(
+    options: PipelineOptions, build: Callable[[beam.Pipeline], None], *, worker_memory: int | None = None
+) -> RunMetrics | None:
     """Builds and runs a pipeline to its end.
+
+    Args:
+        options: Beam's options.
+        build: puts the pipeline together.
+        worker_memory: bytes that a worker process has, or None for all that its machine has.
 
     Returns:
         What it measured, or None where it was only handed over: a template's job runs after the program has ended.
@@ -144,13 +165,12 @@ def run_pipeline(options: PipelineOptions, build: Callable[[beam.Pipeline], None
     options = copy.deepcopy(options)
     pipeline = beam.Pipeline(options=options)
     build(pipeline)
+    limit_memory(pipeline, worker_memory)
     try:
         result = pipeline.run()
         if options.view_as(GoogleCloudOptions).template_location:
             return None
         state = result.wait_until_finish()
-    except InputError:
-        raise
     except Exception as cause:
         raise _user_error(cause) or RuntimeError(_worker_error(cause)) from cause
     if state not in (None, "DONE"):
@@ -163,10 +183,15 @@ def _user_error(cause: BaseException) -> InputError | None:
     chained: BaseException | None = cause
     while chained is not None:
         if isinstance(chained, InputError):
-            return InputError(str(chained))
+            return InputError(_without_step(str(chained)))
         chained = chained.__cause__ or chained.__context__
     found = re.search(r"schemas\.(?:errors\.InputError|tables\.\w+): (.+)", str(cause))
-    return InputError(re.sub(r" \[while running .*", "", found.group(1))) if found else None
+    return InputError(_without_step(found.group(1))) if found else None
+
+
+def _without_step(text: str) -> str:
+    """An error's message without the step that Beam adds to it, which a user did not name."""
+    return re.sub(r" \[while running .*", "", text, flags=re.DOTALL)
 
 
 def _worker_error(cause: BaseException) -> str:
@@ -190,10 +215,13 @@ def _metrics(result: Any, seconds: float) -> RunMetrics:
         name = counter.key.metric.name
         counters[name] = counters.get(name, 0) + (_measured(counter) or 0)
     largest: dict[str, int] = {}
+    total: dict[str, int] = {}
     for distribution in query["distributions"]:
         name = distribution.key.metric.name
         measured = _measured(distribution)
-        largest[name] = max(largest.get(name, 0), measured.max or 0 if measured is not None else 0)
+        if measured is not None:
+            largest[name] = max(largest.get(name, 0), measured.max or 0)
+            total[name] = total.get(name, 0) + (measured.sum or 0)
     names = sorted({name.rsplit("/", 1)[0] for name in counters if name.endswith(f"/{ROWS_IN}")})
     stages = {
         name: StageMetrics(
@@ -202,6 +230,8 @@ def _metrics(result: Any, seconds: float) -> RunMetrics:
             counters.get(f"{name}/{MILLISECONDS}", 0) / 1000,
             largest.get(f"{name}/{RECORD_BYTES}", 0),
             largest.get(f"{name}/{GROUP_BYTES}", 0),
+            total.get(f"{name}/{RECORD_BYTES}", 0),
+            largest.get(f"{name}/{HELD_BYTES}", 0),
         )
         for name in names
     }
@@ -234,6 +264,8 @@ def stage_rows(metrics: RunMetrics) -> dict[str, dict[str, float]]:
             "seconds": round(stage.seconds, 3),
             "largest_record_bytes": stage.largest_record,
             "largest_group_bytes": stage.largest_group,
+            "shuffled_bytes": stage.shuffled,
+            "held_bytes": stage.held,
         }
         for name, stage in metrics.stages.items()
     }

@@ -18,7 +18,8 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.metrics.metric import Metrics
-from apache_beam.pvalue import AsList, PBegin, PCollection
+from apache_beam.pipeline import AppliedPTransform, PipelineVisitor
+from apache_beam.pvalue import AsIter, PBegin, PCollection
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.typehints.decorators import IOTypeHints
 from apache_beam.utils.windowed_value import WindowedValue
@@ -27,12 +28,13 @@ from transforms.columnar import coder, files
 from transforms.columnar.arrays import MAIN, bounded_slices, int64s, split_by_partition, split_by_value
 from transforms.columnar.idfilter import filter_positions, filter_segment
 from transforms.columnar.parquet import part_name, write_parquet
+from transforms.columnar.worker_memory import Meter
 
 coder.register()
 
 NAMESPACE = "semrank"
 ROWS_IN, ROWS_OUT, MILLISECONDS = "rows_in", "rows_out", "milliseconds"
-RECORD_BYTES, GROUP_BYTES = "record_bytes", "group_bytes"
+RECORD_BYTES, GROUP_BYTES, HELD_BYTES = "record_bytes", "group_bytes", "held_bytes"
 
 Collection = PCollection[Any]
 
@@ -46,7 +48,13 @@ log = logging.getLogger(NAMESPACE)
 
 
 class _StageDoFn(beam.DoFn):
-    """A stage: counts rows and its own time, prepares broadcast tables once a bundle, says when it starts and ends."""
+    """A stage: counts rows and its own time, prepares broadcast tables once a bundle, says when it starts and ends.
+
+    Attributes:
+        worker_memory: bytes that a worker has for it, or None for all of its machine.
+    """
+
+    worker_memory: int | None = None
 
     def __init__(
         self,
@@ -61,6 +69,7 @@ class _StageDoFn(beam.DoFn):
         self._rows_in = Metrics.counter(NAMESPACE, f"{stage}/{ROWS_IN}")
         self._rows_out = Metrics.counter(NAMESPACE, f"{stage}/{ROWS_OUT}")
         self._milliseconds = Metrics.counter(NAMESPACE, f"{stage}/{MILLISECONDS}")
+        self._held_bytes = Metrics.distribution(NAMESPACE, f"{stage}/{HELD_BYTES}")
 
     def default_type_hints(self) -> IOTypeHints:
         """None: Beam would take the annotation of the variable number of side inputs for one tuple."""
@@ -76,18 +85,38 @@ class _StageDoFn(beam.DoFn):
         if self._broadcast is not None:
             log.info("%s: %s rows in %.1f s", self._stage, f"{self._rows:,}", self._seconds)
 
-    def _begin(self, sides: Sequence[Sequence[pa.Table]]) -> dict[str, Any]:
+    def _begin(self, sides: Sequence[Iterable[pa.Table]]) -> dict[str, Any]:
         """The broadcast tables by parameter name, made ready once a bundle."""
         if self._broadcast is None:
             log.debug("%s: started", self._stage)
             begin = time.perf_counter()
-            tables = {
-                name: pa.concat_tables(parts).combine_chunks() if parts else None
-                for name, parts in zip(self._side_names, sides, strict=True)
-            }
+            tables = self._held_tables(sides)
             self._broadcast = tables if self._prepare is None else {"prepared": self._prepare(**tables)}
             self._seconds += time.perf_counter() - begin
         return self._broadcast
+
+    def _held_tables(self, sides: Sequence[Iterable[pa.Table]]) -> dict[str, pa.Table | None]:
+        """Each broadcast collection as one table.
+
+        Raises:
+            InputError: a worker can't hold them. What is left of them then is only counted, so that the message tells
+                how much they need.
+        """
+        meter = Meter(self._stage, self.worker_memory)
+        tables: dict[str, pa.Table | None] = {}
+        for name, parts in zip(self._side_names, sides, strict=True):
+            held = []
+            for part in parts:
+                if meter.fits(name, part.nbytes):
+                    held.append(part)
+                else:
+                    held.clear()
+                    tables.clear()
+            tables[name] = pa.concat_tables(held).combine_chunks() if held else None
+        meter.check()
+        if self._side_names:
+            self._held_bytes.update(meter.needed)
+        return tables
 
     def _count_in(self, rows: int) -> None:
         self._rows_in.inc(rows)
@@ -119,7 +148,7 @@ def _tagged(outputs: Iterable[tuple[str, pa.Table]]) -> Iterator[Any]:
 
 
 class _MapDoFn(_StageDoFn):
-    def process(self, element: Any, *sides: Sequence[pa.Table]) -> Iterator[Any]:
+    def process(self, element: Any, *sides: Iterable[pa.Table]) -> Iterator[Any]:
         broadcast = self._begin(sides)
         self._count_in(element.num_rows if isinstance(element, pa.Table) else 1)
         yield from _tagged(self._emit(element, **broadcast))
@@ -173,7 +202,7 @@ class _MergeDoFn(_StageDoFn):
         self._inputs = tuple(inputs)
         self._group_bytes = Metrics.distribution(NAMESPACE, f"{stage}/{GROUP_BYTES}")
 
-    def process(self, element: tuple[int, Iterable[pa.Table]], *sides: Sequence[pa.Table]) -> Iterator[Any]:
+    def process(self, element: tuple[int, Iterable[pa.Table]], *sides: Iterable[pa.Table]) -> Iterator[Any]:
         broadcast = self._begin(sides)
         partition, tables = element
         inputs: dict[str, list[pa.Table]] = {name: [] for name in self._inputs}
@@ -190,7 +219,7 @@ class _MergeDoFn(_StageDoFn):
 
 
 class _GatherDoFn(_StageDoFn):
-    def process(self, _: int, *sides: Sequence[pa.Table]) -> Iterator[Any]:
+    def process(self, _: int, *sides: Iterable[pa.Table]) -> Iterator[Any]:
         broadcast = self._begin(sides)
         self._count_in(sum(table.num_rows for table in broadcast.values() if table is not None))
         for tag, table in self._emit(**broadcast):
@@ -201,12 +230,32 @@ class _GatherDoFn(_StageDoFn):
 def _apply(elements: Collection, label: str, fn: beam.DoFn, sides: Iterable[Collection], tags: Sequence[str]) -> Any:
     # Outputs without a type hint of their own would be pickled, each slice with its whole parent table.
     further = [tag for tag in tags if tag != MAIN]
-    step = beam.ParDo(fn, *[AsList(side) for side in sides]).with_output_types(
+    step = beam.ParDo(fn, *[AsIter(side) for side in sides]).with_output_types(
         pa.Table, **dict.fromkeys(further, pa.Table)
     )
     if not tags:
         return elements | label >> step
     return elements | label >> step.with_outputs(*further, main=MAIN)
+
+
+def limit_memory(pipeline: beam.Pipeline, worker_memory: int | None) -> None:
+    """Tells every stage of a pipeline how much memory a worker has.
+
+    Args:
+        pipeline: a pipeline that is put together and not yet run.
+        worker_memory: bytes, or None for all that the machine of each worker has.
+    """
+    pipeline.visit(_MemoryLimit(worker_memory))
+
+
+class _MemoryLimit(PipelineVisitor):
+    def __init__(self, worker_memory: int | None) -> None:
+        self._worker_memory = worker_memory
+
+    def visit_transform(self, transform_node: AppliedPTransform) -> None:
+        fn = getattr(transform_node.transform, "fn", None)
+        if isinstance(fn, _StageDoFn):
+            fn.worker_memory = self._worker_memory
 
 
 class MapTables(beam.PTransform[Any, Any]):

@@ -1,0 +1,59 @@
+"""How much memory a worker has: what the user says, or what this machine has for each local worker."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+
+from pipelines.runtime import DEFAULT_RUNNER
+from schemas.errors import InputError
+from transforms.columnar.worker_memory import OPTION, OWN_BYTES, machine_bytes, shown_bytes
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def add_memory_argument(parser: argparse.ArgumentParser) -> None:
+    """Declares the option."""
+    parser.add_argument(
+        OPTION,
+        metavar="SIZE",
+        help="memory that one worker process has, as in 4G or 800M: what a stage must hold whole and does not fit is "
+        "refused (default: a local worker's share of the machine or container; elsewhere all of the worker's machine)",
+    )
+
+
+def worker_memory(arguments: argparse.Namespace, options: PipelineOptions) -> int | None:
+    """Bytes that a worker process has; None where only the workers can tell, which look at their own machines.
+
+    Raises:
+        InputError: the option is no size, or less than a worker takes without any data.
+    """
+    given: str | None = arguments.worker_memory
+    if given is not None:
+        return _size(given)
+    if options.view_as(StandardOptions).runner != DEFAULT_RUNNER:
+        return None
+    return machine_bytes() // _local_workers(options.view_as(DirectOptions))
+
+
+def _size(text: str) -> int:
+    found = re.fullmatch(r"([0-9]{1,15})([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    if found is None:
+        raise InputError(f"{OPTION}: found '{text}', expected bytes, or a whole number with K, M, G or T (1024 each)")
+    size = int(found[1]) * _UNITS[found[2].upper()]
+    if size <= OWN_BYTES:
+        raise InputError(
+            f"{OPTION}: found {shown_bytes(size)}, expected more than the {shown_bytes(OWN_BYTES)} that a worker "
+            "takes without any data"
+        )
+    return size
+
+
+def _local_workers(options: DirectOptions) -> int:
+    """Workers that share this machine, threads or processes; 0 stands for one a processor, which Beam counts itself."""
+    if options.direct_running_mode == "in_memory":
+        return 1
+    return int(options.direct_num_workers) or os.cpu_count() or 1

@@ -1,0 +1,154 @@
+"""What a stage holds is added up as it comes in, refused with one line, and bounded by the machine or its group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+import pytest
+
+from schemas.errors import InputError
+from transforms.columnar import steps, worker_memory
+from transforms.columnar.steps import GatherTables, MapTables, limit_memory
+from transforms.columnar.worker_memory import HELD, OWN_BYTES, Held, Meter, check_held, held_by, machine_bytes
+
+MIB = 1 << 20
+
+
+def test_a_formula_adds_what_inputs_take() -> None:
+    held = Held("x", ("a",), 2.0, "less", {"large": 10.0}, fixed=5)
+    assert held.bytes_of({}) == OWN_BYTES + 5
+    assert held.bytes_of({"small": 100, "large": 7}) == OWN_BYTES + 5 + 200 + 70
+
+
+def test_a_stage_is_listed_once() -> None:
+    stages = [stage for held in HELD for stage in held.stages]
+    assert len(stages) == len(set(stages))
+    assert held_by("settle relations") is worker_memory.RELATIONS
+    assert held_by("something new") is worker_memory.OTHER
+
+
+def test_a_meter_says_when_it_is_too_much_and_how_much_it_is() -> None:
+    limit = OWN_BYTES + 13 * MIB
+    meter = Meter("settle relations", limit)
+    assert meter.fits("isa", MIB)
+    meter.check()
+    assert meter.fits("isa", MIB)
+    assert not meter.fits("part_of", MIB)
+    assert not meter.fits("part_of", 0)
+    with pytest.raises(InputError) as refused:
+        meter.check()
+    assert str(refused.value) == (
+        "--worker-memory: found 153 MiB, expected 159.5 MiB, which 'settle relations' takes on a worker (relations; "
+        "its tables: isa 2 MiB, part_of 1 MiB); lower it by a larger --min-relation-support, a smaller "
+        "--max-keywords-per-url, or --no-semrank-terms, or give workers more"
+    )
+
+
+def test_without_a_limit_the_machine_is_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_memory, "machine_bytes", lambda: OWN_BYTES + 5 * MIB)
+    check_held("number words", {"words": MIB}, None)
+    with pytest.raises(InputError, match="found 145 MiB, expected 147 MiB"):
+        check_held("number words", {"words": 2 * MIB}, None)
+    check_held("number words", {"words": 2 * MIB}, OWN_BYTES + 7 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (5 << 40, "5 TiB"), (3 << 60, "3072 PiB")],
+)
+def test_sizes_are_shown_in_units(size: int, shown: str) -> None:
+    assert worker_memory.shown_bytes(size) == shown
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="ascii")
+
+
+def test_a_group_of_control_groups_counts_with_all_above_it(tmp_path: Path) -> None:
+    everything = machine_bytes(tmp_path / "nothing")
+    write(tmp_path / "proc/self/cgroup", "0::/pod/worker\n")
+    groups = tmp_path / "sys/fs/cgroup"
+    write(groups / "pod/worker/memory.max", "max\n")
+    assert machine_bytes(tmp_path) == everything
+    machine_bytes.cache_clear()
+    write(groups / "pod/memory.max", "7000000\n")
+    assert machine_bytes(tmp_path) == 7_000_000
+    machine_bytes.cache_clear()
+    write(groups / "pod/worker/memory.max", "5000000\n")
+    assert machine_bytes(tmp_path) == 5_000_000
+    # In a container the path may be that of the host, of which only the top is to be seen.
+    machine_bytes.cache_clear()
+    write(tmp_path / "proc/self/cgroup", "0::/elsewhere/x\n")
+    write(groups / "memory.max", "6000000\n")
+    assert machine_bytes(tmp_path) == 6_000_000
+
+
+def test_the_first_version_of_control_groups_counts_too(tmp_path: Path) -> None:
+    write(tmp_path / "proc/self/cgroup", "12:cpu,cpuacct:/a\n4:memory:/a\n")
+    write(tmp_path / "sys/fs/cgroup/memory/a/memory.limit_in_bytes", "4000000\n")
+    write(tmp_path / "sys/fs/cgroup/cpu,cpuacct/a/memory.limit_in_bytes", "1\n")
+    assert machine_bytes(tmp_path) == 4_000_000
+
+
+PARTS = 50
+PART_ROWS = 20_000
+
+
+def parts() -> Iterator[pa.Table]:
+    for number in range(PARTS):
+        yield pa.table({"n": pa.array([number] * PART_ROWS, pa.int64())})
+
+
+def count(**tables: pa.Table | None) -> pa.Table:
+    return pa.table({"rows": [sum(table.num_rows for table in tables.values() if table is not None)]})
+
+
+def count_beside(table: pa.Table, **tables: pa.Table | None) -> pa.Table:
+    return count(main=table, **tables)
+
+
+class Alive:
+    """Counts parts that are alive while a stage takes them in."""
+
+    def __init__(self) -> None:
+        self.most = 0
+
+    def tables(self) -> Iterator[pa.Table]:
+        before = pa.total_allocated_bytes()
+        for table in parts():
+            self.most = max(self.most, (pa.total_allocated_bytes() - before) // table.nbytes)
+            yield table
+
+
+def test_what_does_not_fit_is_refused_before_it_is_there() -> None:
+    """And is counted to its end, so that the message tells all of it."""
+    limit = OWN_BYTES + 8 * MIB
+    stage = steps._GatherDoFn("settle relations", count, ("isa",))
+    stage.start_bundle()
+    stage.worker_memory = limit
+    alive = Alive()
+    with pytest.raises(InputError, match=r"expected 189\.6 MiB.*isa 7\.629 MiB"):
+        list(stage.process(0, alive.tables()))
+    fitting = 8 * MIB // round(6.5 * 8 * PART_ROWS)
+    assert 1 < alive.most <= fitting + 2 < PARTS // 4
+
+
+@pytest.mark.parametrize("limit", [None, OWN_BYTES + 30 * MIB])
+def test_every_step_of_a_pipeline_keeps_to_the_limit(limit: int | None) -> None:
+    pipeline = beam.Pipeline(runner="apache_beam.runners.portability.fn_api_runner.FnApiRunner")
+    tables = pipeline | beam.Create(list(parts())).with_output_types(pa.Table)
+    one: Any = pipeline | "one" >> beam.Create([pa.table({"n": [1]})]).with_output_types(pa.Table)
+    {"n": tables} | GatherTables("gather them", count)
+    one | MapTables("map beside them", count_beside, sides={"n": tables})
+    limit_memory(pipeline, limit)
+    if limit is None:
+        pipeline.run().wait_until_finish()
+        return
+    with pytest.raises(InputError, match=r"'(gather|map beside) them' takes on a worker") as refused:
+        pipeline.run().wait_until_finish()
+    assert "anything else" in str(refused.value)

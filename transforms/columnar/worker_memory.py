@@ -1,0 +1,301 @@
+"""How much of a worker's memory the tables take that a stage holds whole, and the refusal where that is too much.
+
+Rows that are exchanged reach a worker in bounded groups. What is broadcast or gathered does not: a worker that works
+on the stage holds all of it. The most that a stage takes for it is
+
+    OWN_BYTES + `fixed` + sum over its inputs of factor * bytes of the input's Arrow tables
+
+Factors were measured (bytes that Arrow and NumPy held at the most while the stage made itself ready, for one byte of
+its tables); a factor above 2 comes from what is sorted, decoded or condensed beside the tables. Each worker adds up
+what comes in as it comes in, so that what does not fit is refused before it is there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from schemas.errors import InputError
+
+OPTION = "--worker-memory"
+
+OWN_BYTES = 140 << 20
+"""A worker process before it has any data: the interpreter and its libraries."""
+
+OTHER_FACTOR = 5.5
+"""Factor of stages that are not listed: the largest that was seen among them, at models of rankers."""
+
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+@dataclass(frozen=True)
+class Held:
+    """State that stages hold whole.
+
+    Attributes:
+        state: what it is, as the documentation calls it.
+        stages: the stages that hold it.
+        factor: bytes at the most for one byte of a table.
+        lower: what makes it smaller, for messages.
+        factors: other factors by input, where inputs differ.
+        fixed: bytes besides, which do not depend on the tables.
+    """
+
+    state: str
+    stages: tuple[str, ...]
+    factor: float
+    lower: str
+    factors: Mapping[str, float] = field(default_factory=dict)
+    fixed: int = 0
+
+    def bytes_of(self, tables: Mapping[str, int]) -> int:
+        """Bytes that a stage takes on a worker.
+
+        Args:
+            tables: bytes of each input's Arrow tables.
+        """
+        held = sum(self.factors.get(name, self.factor) * size for name, size in tables.items())
+        return OWN_BYTES + self.fixed + round(held)
+
+
+_LATTICE = "a larger --min-support, a smaller --keywords-per-page, fewer queue URLs, or --no-semrank-terms"
+
+QUEUE = Held(
+    "queue",
+    (
+        "follow queue's links",
+        "read words of pages",
+        "read words of anchors",
+        "choose clicked words",
+        "choose click edges",
+        "make objects",
+        "find unknown queue URLs",
+        "write rejects",
+    ),
+    3.5,
+    "fewer seeds, or a smaller --max-urls or --budget of the round before",
+)
+
+HARVEST = Held(
+    "harvest",
+    (
+        "order harvested",
+        "read evidence of pages",
+        "read evidence of links",
+        "choose words of clicks",
+        "choose neighbouring clicks",
+        "make descriptions",
+    ),
+    4.0,
+    "a ranker that reads no harvest, such as --ranker semrank",
+)
+
+VOCABULARY = Held(
+    "vocabulary",
+    (
+        "number words",
+        "list keywords",
+        "number base words",
+        "number current words",
+        "place clicks in scopes",
+        "pair words of pages",
+        "pair words of links",
+        "join scores",
+        "write keywords",
+    ),
+    3.5,
+    "a smaller --keywords-per-page, or a larger --min-clicks",
+)
+
+RELATIONS = Held(
+    "relations",
+    ("settle relations", "write relations"),
+    6.5,
+    "a larger --min-relation-support, a smaller --max-keywords-per-url, or --no-semrank-terms",
+)
+
+HIERARCHY = Held(
+    "relations as a hierarchy",
+    ("layer keywords", "score top concept"),
+    4.0,
+    RELATIONS.lower,
+)
+
+CONTEXT = Held(
+    "base context",
+    ("plan base lattice", "mine base lattice", "plan current lattice", "name base concepts"),
+    4.0,
+    _LATTICE,
+)
+
+LATTICE = Held(
+    "base lattice and relations",
+    ("score current lattice", "score conditional databases"),
+    4.0,
+    f"{_LATTICE}; relations by a larger --min-relation-support",
+    {"lattice": 13.0},
+    512 << 20,
+)
+
+NAMED_LATTICE = Held("base concepts with URLs and words", ("write base concepts",), 4.0, _LATTICE)
+
+MODEL = Held(
+    "words of descriptions",
+    (
+        "number words of descriptions",
+        "number descriptions",
+        "begin focused",
+        "add features: conclude",
+        "add linking pages",
+        "add linking pages: conclude",
+        "weigh linking pages: conclude",
+        "score by focused",
+    ),
+    OTHER_FACTOR,
+    "fewer queue URLs, or a ranker that reads no words, such as --ranker pagerank",
+)
+
+GRAPH = Held(
+    "graph",
+    (
+        "score by breadth-first",
+        "score by pagerank",
+        "score by hits",
+        "score by harmonic",
+        "rate hosts by pagerank",
+        "rate hosts by harmonic",
+    ),
+    9.0,
+    "--level host, or --host-quality equal",
+)
+
+ALIASES = Held("aliases", ("follow aliases", "move links", "move clicks"), 6.0, "fewer inputs for one snapshot")
+
+OTHER = Held("anything else", (), OTHER_FACTOR, "smaller inputs")
+
+HELD = (
+    QUEUE,
+    HARVEST,
+    VOCABULARY,
+    RELATIONS,
+    HIERARCHY,
+    CONTEXT,
+    LATTICE,
+    NAMED_LATTICE,
+    MODEL,
+    GRAPH,
+    ALIASES,
+    OTHER,
+)
+"""All of it."""
+
+_BY_STAGE = {stage: held for held in HELD for stage in held.stages}
+
+
+def held_by(stage: str) -> Held:
+    """What a stage holds."""
+    return _BY_STAGE.get(stage, OTHER)
+
+
+class Meter:
+    """Adds up what a stage is about to hold.
+
+    Args:
+        stage: the stage's name.
+        limit: bytes that a worker has, or None for all that its machine has.
+    """
+
+    def __init__(self, stage: str, limit: int | None) -> None:
+        self._stage, self._limit = stage, machine_bytes() if limit is None else limit
+        self._tables: dict[str, int] = {}
+
+    @property
+    def needed(self) -> int:
+        """Bytes that the stage takes with what was added so far."""
+        return held_by(self._stage).bytes_of(self._tables)
+
+    def fits(self, name: str, size: int) -> bool:
+        """Adds bytes of a table of an input; says whether a worker can still hold everything."""
+        self._tables[name] = self._tables.get(name, 0) + size
+        return self.needed <= self._limit
+
+    def check(self) -> None:
+        """Refuses what does not fit.
+
+        Raises:
+            InputError: it is more than a worker has.
+        """
+        if self.needed > self._limit:
+            held = held_by(self._stage)
+            largest = sorted(self._tables.items(), key=lambda item: -item[1])
+            tables = ", ".join(f"{name} {shown_bytes(size)}" for name, size in largest if size)
+            raise InputError(
+                f"{OPTION}: found {shown_bytes(self._limit)}, expected {shown_bytes(self.needed)}, which "
+                f"'{self._stage}' takes on a worker ({held.state}; its tables: {tables or 'none'}); lower it by "
+                f"{held.lower}, or give workers more"
+            )
+
+
+def check_held(stage: str, tables: Mapping[str, int], limit: int | None) -> None:
+    """Refuses tables that a stage could not hold.
+
+    Args:
+        stage: the stage's name.
+        tables: bytes of each input's Arrow tables.
+        limit: bytes that a worker has, or None for all that this machine has.
+
+    Raises:
+        InputError: they are more than a worker has.
+    """
+    meter = Meter(stage, limit)
+    for name, size in tables.items():
+        meter.fits(name, size)
+    meter.check()
+
+
+def shown_bytes(size: float) -> str:
+    """A number of bytes for people."""
+    unit = 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{size:.4g} {_UNITS[unit]}"
+
+
+@cache
+def machine_bytes(root: Path = Path("/")) -> int:
+    """Memory that this process may have: that of the machine, or of the container or group that it is in.
+
+    Args:
+        root: where the system's files are.
+    """
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([total, *_group_limits(root)])
+
+
+def _group_limits(root: Path) -> Iterable[int]:
+    """Limits of the control groups that this process is in, of both versions."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        controllers, _, path = line.partition(":")[2].partition(":")
+        if controllers not in ("", "memory"):
+            continue
+        top, name = (
+            (root / "sys/fs/cgroup", "memory.max")
+            if not controllers
+            else (root / "sys/fs/cgroup/memory", "memory.limit_in_bytes")
+        )
+        group = top / path.lstrip("/")
+        for folder in (group, *(parent for parent in group.parents if parent == top or top in parent.parents)):
+            try:
+                text = (folder / name).read_text(encoding="ascii").strip()
+            except OSError:  # a container sees its own group as the top one
+                continue
+            if re.fullmatch(r"\d+", text):
+                yield int(text)
