@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import difflib
 import importlib
 import io
 import json
 import logging
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout, suppress
 from types import ModuleType
 from typing import NoReturn
@@ -40,6 +42,9 @@ COMMANDS = {
 MANIFESTS = ("ingest", "rank", "rounds", "evaluate", "dataset")
 """Commands whose output is a folder with a manifest, or several."""
 
+_CLOSE = 0.75
+"""How alike two names are, from 0 to 1, for one to be taken for a slip of the pen: one letter of four is another."""
+
 BEAM_HELP = (
     "Options of Apache Beam are passed on (--runner, --job_endpoint, --project, ...).\n"
     "Without --runner the run is local."
@@ -50,7 +55,8 @@ class _Parser(argparse.ArgumentParser):
     """Prints errors as one line, without the usage block before it."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {message}\n")
+        told = re.sub(r"^argument ([^:]+): invalid int value: (.*)", r"\1: found \2, expected a whole number", message)
+        self.exit(2, f"{self.prog}: error: {told}\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 2
     if parsed.command not in COMMANDS:
-        parser.error(f"unknown command '{parsed.command}', expected one of {', '.join(COMMANDS)}")
+        hint = _meant(parsed.command, COMMANDS)
+        parser.error(f"unknown command '{parsed.command}'{hint}, expected one of {', '.join(COMMANDS)}")
     return command_main(parsed.command, arguments[head + 1 :])
 
 
@@ -112,10 +119,13 @@ def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
         else:
             status = module.run(parsed, beam_arguments)
     except InputError as error:
-        sys.stderr.write(f"semrank {command}: error: {one_line(error)}\n")
+        text = one_line(error)
+        unknown = re.match(r"(--[\w-]+)\S*: unknown option", text)
+        hint = _meant(unknown[1], parser._option_string_actions) if unknown else ""
+        _complain(f"semrank {command}: error: {text}{hint}")
         return 2
     except KeyboardInterrupt:
-        sys.stderr.write(f"semrank {command}: interrupted; nothing unfinished counts as finished\n")
+        _complain(f"semrank {command}: interrupted; nothing unfinished counts as finished")
         return 1
     except BrokenPipeError:
         # The reader of our output, `head` for one, has seen enough.
@@ -123,7 +133,7 @@ def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
         return 0
     except Exception as error:
         logging.getLogger("semrank").debug("the run failed", exc_info=True)
-        sys.stderr.write(f"semrank {command}: failed: {type(error).__name__}: {first_line(error)}\n")
+        _complain(f"semrank {command}: failed: {type(error).__name__}: {first_line(error)}")
         return 1
     finally:
         locks.release_all()
@@ -173,6 +183,17 @@ def command_parser(command: str, module: ModuleType) -> argparse.ArgumentParser:
     verbosity.add_argument("--quiet", action="store_true", help="say nothing but errors and the result")
     verbosity.add_argument("--verbose", action="store_true", help="say also when stages start, and more on errors")
     return parser
+
+
+def _meant(found: str, expected: Iterable[str]) -> str:
+    """A question after what was probably meant, or nothing."""
+    close = difflib.get_close_matches(found, list(expected), 1, _CLOSE)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _complain(text: str) -> None:
+    """Writes a line of its own, in place of what a terminal shows of the progress."""
+    sys.stderr.write(f"\r\x1b[K{text}\n" if sys.stderr.isatty() else f"{text}\n")
 
 
 def one_line(error: BaseException) -> str:

@@ -1,7 +1,6 @@
-"""Prints a shell's completion of commands and options.
+"""Prints a shell's completion of commands, options, and the values that an option can have.
 
-semrank completion bash > ~/.local/share/bash-completion/completions/semrank
-semrank completion zsh > ~/.zfunc/_semrank
+bash looks for it in ~/.local/share/bash-completion/completions, zsh in the folders of $fpath.
 """
 
 from __future__ import annotations
@@ -12,12 +11,41 @@ import importlib
 import shtab
 
 from pipelines.cli import COMMANDS, command_parser
+from pipelines.config import (
+    C_EDGES,
+    HOST_QUALITIES,
+    INTENSION_NORMS,
+    LEVELS,
+    PROFILES,
+    RANKERS,
+    SIGMAS,
+    USER_GROUPS,
+)
 from schemas.errors import InputError
 
 EXAMPLES = """\
-example:
-  semrank completion bash > ~/.local/share/bash-completion/completions/semrank
+examples:
+  semrank completion bash | install -D /dev/stdin ~/.local/share/bash-completion/completions/semrank
+  semrank completion zsh | install -D /dev/stdin ~/.zfunc/_semrank
 """
+
+
+_VALUES: dict[str, tuple[str, ...]] = {
+    "profile": tuple(PROFILES),
+    "ranker": tuple(RANKERS),
+    "level": LEVELS,
+    "host_quality": HOST_QUALITIES,
+    "sigma": SIGMAS,
+    "intension_norm": INTENSION_NORMS,
+    "c_edges": C_EDGES,
+    "user_groups": USER_GROUPS,
+    "shell": tuple(shtab.SUPPORTED_SHELLS),
+}
+"""Option -> its values, of those that are checked when a round is put together."""
+
+_FOLDERS = {"DIR", "FOLDER", "ROUND", "SNAPSHOT"}
+_FILES = {"FILE", "GLOB"}
+"""How the values of options are called that name folders, and files."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,9 +64,21 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     commands = parser.add_subparsers()
     for name, help_text in COMMANDS.items():
         own = command_parser(name, importlib.import_module(f"pipelines.{name}"))
+        for action in own._actions:
+            _complete_values(action)
         commands.add_parser(name, help=help_text, parents=[own], add_help=False, conflict_handler="resolve")
     print(shtab.complete(parser, arguments.shell))
     return 0
+
+
+def _complete_values(action: argparse.Action) -> None:
+    """Says what a shell may offer as values of an option."""
+    if action.dest in _VALUES:
+        action.choices = _VALUES[action.dest]
+    elif action.metavar in _FOLDERS:
+        action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+    elif action.metavar in _FILES:
+        action.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

@@ -41,7 +41,8 @@ from transforms.sources.urls import canonicalize
 
 EXAMPLES = """\
 example:
-  semrank evaluate --snapshot snapshot --topics web/topics.parquet --rankers focused,semrank,cosine --output evaluation
+  semrank evaluate --snapshot snapshot --topics web/topics.parquet --rankers focused,cosine --budget 40 \\
+      --output evaluation
 """
 
 FRONTIER, CONTENT, BOTH = "frontier", "content", "both"

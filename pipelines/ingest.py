@@ -40,7 +40,7 @@ from transforms.sources.steps import BALANCE_FOLDER, SourceRange, WriteSnapshot
 EXAMPLES = """\
 examples:
   semrank ingest --warc 'crawl/*.warc.gz' --clicks clicks.parquet --output snapshot
-  semrank ingest --pages pages.parquet --links links.jsonl --log combined='logs/*.gz' \\
+  semrank ingest --pages pages.parquet --links links.jsonl --log combined='logs/access.log*' \\
       --log-site https://www.example.com --user-salt "$SECRET" --output snapshot
 """
 
@@ -326,6 +326,8 @@ def _summary(output: str, manifest: dict[str, Any], metrics: RunMetrics) -> str:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(entry[kind].items()))
             if reasons:
                 lines.append(f"{'':>49}{kind}: {reasons}")
+        if rejected == entry["records"] > 0:
+            lines.append(f"{'':>49}nothing of it could be used; was it to be read as {entry['format']}?")
     rows = manifest["rows"]
     lines.append("")
     lines.append(

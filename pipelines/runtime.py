@@ -91,8 +91,9 @@ def beam_options(beam_arguments: Sequence[str]) -> PipelineOptions:
     except (SystemExit, argparse.ArgumentError) as cause:
         raise InputError(f"options {' '.join(beam_arguments)}: not understood by Apache Beam") from cause
     if unknown:
+        word = "option" if unknown[0].startswith("-") else "argument"
         raise InputError(
-            f"{unknown[0]}: unknown option; `--help` lists the command's own, others must be Apache Beam's"
+            f"{unknown[0]}: unknown {word}; `--help` lists the command's own, others must be Apache Beam's"
         )
     runner = getattr(parsed, "runner", None)
     arguments = list(beam_arguments)
@@ -175,7 +176,9 @@ def run_pipeline(
         raise _user_error(cause) or RuntimeError(_worker_error(cause)) from cause
     if state not in (None, "DONE"):
         raise RuntimeError(f"the runner ended the job in state {state}, expected DONE")
-    return _metrics(result, time.monotonic() - begin)
+    metrics = _metrics(result, time.monotonic() - begin)
+    log.info("%d stages in %.1f s", len(metrics.stages), metrics.seconds)
+    return metrics
 
 
 def _user_error(cause: BaseException) -> InputError | None:
@@ -235,8 +238,10 @@ def _metrics(result: Any, seconds: float) -> RunMetrics:
         )
         for name in names
     }
-    own = {f"{stage}/{kind}" for stage in names for kind in (ROWS_IN, ROWS_OUT, MILLISECONDS)}
-    return RunMetrics(stages, {name: count for name, count in sorted(counters.items()) if name not in own}, seconds)
+    # A stage that got no rows counts its time all the same.
+    own = (ROWS_IN, ROWS_OUT, MILLISECONDS)
+    kept = {name: count for name, count in sorted(counters.items()) if name.rsplit("/", 1)[-1] not in own}
+    return RunMetrics(stages, kept, seconds)
 
 
 def _measured(result: Any) -> Any:

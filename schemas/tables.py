@@ -204,7 +204,7 @@ RANKED_SCHEMA = pa.schema(
 
 CLASSES = _table(
     "classes",
-    "a class of the ontology, with `--ranker ontology`",
+    "a class of the ontology",
     ("name", pa.string(), False, "its name"),
     ("label", pa.string(), False, "words that stand for it on pages"),
     ("weight", pa.float64(), False, "W: what a word of it counts for the topic, 0 and more"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,58 @@ def test_completions_know_commands_and_options(shell: str, capsys: pytest.Captur
     printed = capsys.readouterr().out
     for known in ("rank", "evaluate", "max-per-domain", "snapshot"):
         assert known in printed
+
+
+OFFERED = [
+    (["r"], {"rank", "report", "rounds"}),
+    (["rank", "--max-per"], {"--max-per-domain", "--max-per-host"}),
+    (["rank", "--ranker", "h"], {"harmonic", "hits", "hmm"}),
+    (["rank", "--seeds", "se"], {"seeds.txt"}),
+    (["rank", "--snapshot", "s"], {"snapshot"}),
+    (["export", "--format", "u"], {"urlfrontier", "urls"}),
+    (["completion", "b"], {"bash"}),
+]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+def test_bash_completes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What bash offers for words of which the last is not complete."""
+    assert main(["completion", "bash"]) == 0
+    (tmp_path / "completion.bash").write_text(capsys.readouterr().out, encoding="utf-8")
+    (tmp_path / "seeds.txt").touch()
+    (tmp_path / "snapshot").mkdir()
+    for words, expected in OFFERED:
+        script = (
+            'source completion.bash; COMP_WORDS=(semrank "$@"); COMP_CWORD=$#; '
+            'set -- $(complete -p semrank); while [ "$1" != -F ]; do shift; done; '
+            '"$2" semrank "${COMP_WORDS[COMP_CWORD]}"; printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+        done = subprocess.run(
+            ["bash", "-c", script, "bash", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+        )
+        assert set(done.stdout.split()) == expected, words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["ranc"], "unknown command 'ranc' (did you mean rank?), expected one of ingest, rank"),
+        (["ingest", "--wrac", "x", "--output", "y"], "--wrac: unknown option; `--help` lists"),
+        (["ingest", "--wrac", "x", "--output", "y"], "(did you mean --warc?)"),
+        (["ingest", "--warc=x", "--outptu=y", "--output", "z"], "(did you mean --output?)"),
+        (["rank", "--snapshot", "a", "--seeds", "b", "--output", "c", "more"], "more: unknown argument;"),
+        (["rounds", "--snapshot", "a", "--seeds", "b", "--output", "c", "--rounds", "two"], "--rounds: found 'two'"),
+    ],
+)
+def test_slips_of_the_pen(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        status: object = main(arguments)
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2
+    complaint = capsys.readouterr().err
+    assert told in complaint
+    assert complaint.count("\n") == 1
 
 
 def test_an_unknown_shell_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -147,7 +147,9 @@ def read_manifest(folder: str, kind: str) -> dict[str, Any]:
     if not exists(folder):
         raise InputError(f"{folder}: no such folder, expected a {kind}")
     if not exists(path):
-        raise InputError(f"{folder}: has no {MANIFEST}, so this {kind} is unfinished; expected a finished {kind}")
+        raise InputError(
+            f"{folder}: has no {MANIFEST}, so it is no {kind}, or an unfinished one; expected a finished {kind}"
+        )
     with open_binary(path) as stream:
         content = stream.read()
     try:

@@ -44,6 +44,9 @@ WRITTEN_SCHEMA = pa.schema([pa.field("path", pa.string()), pa.field("rows", pa.i
 CUT_BYTES = 64 << 20
 """Bytes of rows that wait to be cut by partition together."""
 
+TOLD_SECONDS = 1.0
+"""A stage that took less is told only to who asks for more: most of a small round's are done at once."""
+
 log = logging.getLogger(NAMESPACE)
 
 
@@ -83,7 +86,8 @@ class _StageDoFn(beam.DoFn):
     def finish_bundle(self) -> None:
         self._milliseconds.inc(round(self._seconds * 1000))
         if self._broadcast is not None:
-            log.info("%s: %s rows in %.1f s", self._stage, f"{self._rows:,}", self._seconds)
+            level = logging.INFO if self._seconds >= TOLD_SECONDS else logging.DEBUG
+            log.log(level, "%s: %s rows in %.1f s", self._stage, f"{self._rows:,}", self._seconds)
 
     def _begin(self, sides: Sequence[Iterable[pa.Table]]) -> dict[str, Any]:
         """The broadcast tables by parameter name, made ready once a bundle."""
