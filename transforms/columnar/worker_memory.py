@@ -3,7 +3,7 @@
 Rows that are exchanged reach a worker in bounded groups. What is broadcast or gathered does not: a worker that works
 on the stage holds all of it. The most that a stage takes for it is
 
-    OWN_BYTES + `fixed` + sum over its inputs of factor * bytes of the input's Arrow tables
+    OWN_BYTES + sum over its inputs of factor * bytes of the input's Arrow tables + working memory
 
 Factors were measured (bytes that Arrow and NumPy held at the most while the stage made itself ready, for one byte of
 its tables); a factor above 2 comes from what is sorted, decoded or condensed beside the tables. Each worker adds up
@@ -42,7 +42,8 @@ class Held:
         factor: bytes at the most for one byte of a table.
         lower: what makes it smaller, for messages.
         factors: other factors by input, where inputs differ.
-        fixed: bytes besides, which do not depend on the tables.
+        working: bytes that the stage's work takes besides, for one byte of an input's tables.
+        most_working: the most that this can be.
     """
 
     state: str
@@ -50,7 +51,8 @@ class Held:
     factor: float
     lower: str
     factors: Mapping[str, float] = field(default_factory=dict)
-    fixed: int = 0
+    working: Mapping[str, float] = field(default_factory=dict)
+    most_working: int = 0
 
     def bytes_of(self, tables: Mapping[str, int]) -> int:
         """Bytes that a stage takes on a worker.
@@ -58,8 +60,14 @@ class Held:
         Args:
             tables: bytes of each input's Arrow tables.
         """
-        held = sum(self.factors.get(name, self.factor) * size for name, size in tables.items())
-        return OWN_BYTES + self.fixed + round(held)
+        return OWN_BYTES + self.held_bytes(tables) + self._working_bytes(tables)
+
+    def held_bytes(self, tables: Mapping[str, int]) -> int:
+        """The part of `bytes_of` that is there before the stage works."""
+        return round(sum(self.factors.get(name, self.factor) * size for name, size in tables.items()))
+
+    def _working_bytes(self, tables: Mapping[str, int]) -> int:
+        return min(self.most_working, round(sum(self.working.get(name, 0) * size for name, size in tables.items())))
 
 
 _LATTICE = "a larger --min-support, a smaller --keywords-per-page, fewer queue URLs, or --no-semrank-terms"
@@ -138,6 +146,8 @@ LATTICE = Held(
     4.0,
     f"{_LATTICE}; relations by a larger --min-relation-support",
     {"lattice": 13.0},
+    # Similarities of words that are kept, and the arrays of a block of pairs.
+    {"lattice": 256.0},
     512 << 20,
 )
 

@@ -19,9 +19,11 @@ MIB = 1 << 20
 
 
 def test_a_formula_adds_what_inputs_take() -> None:
-    held = Held("x", ("a",), 2.0, "less", {"large": 10.0}, fixed=5)
-    assert held.bytes_of({}) == OWN_BYTES + 5
-    assert held.bytes_of({"small": 100, "large": 7}) == OWN_BYTES + 5 + 200 + 70
+    held = Held("x", ("a",), 2.0, "less", {"large": 10.0}, {"large": 100.0}, 1_000)
+    assert held.bytes_of({}) == OWN_BYTES
+    assert held.held_bytes({"small": 100, "large": 7}) == 270
+    assert held.bytes_of({"small": 100, "large": 7}) == OWN_BYTES + 270 + 700
+    assert held.bytes_of({"small": 100, "large": 70}) == OWN_BYTES + 200 + 700 + 1_000
 
 
 def test_a_stage_is_listed_once() -> None:
