@@ -89,7 +89,13 @@ def _guided(target: str, seconds: float, findings: Path) -> Fuzzed:
                 f"-timeout={HANG_SECONDS:g}",
                 f"-max_len={MAX_INPUT_BYTES}",
             ]
-            limits += [f"-rss_limit_mb={MEMORY_MIB}", "-print_final_stats=1", f"-artifact_prefix={findings}/{target}-"]
+            # What takes longer than a hang is one; libFuzzer would tell it twice.
+            limits += [
+                "-report_slow_units=3600",
+                f"-rss_limit_mb={MEMORY_MIB}",
+                "-print_final_stats=1",
+                f"-artifact_prefix={findings}/{target}-",
+            ]
             program = [sys.executable, "-m", "tests.fuzz.guided", target, grown, str(CORPUS / target), *limits]
             log = _output(program, left)
             tried += _statistic("inputs", log)

@@ -9,11 +9,14 @@ import bz2
 import gzip
 import io
 import json
+import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import rdflib
 import zstandard
 
 from tests.transforms.sources.crawls import HTML, arc, http, members, warc
@@ -21,6 +24,7 @@ from tests.transforms.sources.logs.test_formats import SAMPLES, sample
 from tests.transforms.sources.test_crawl_formats import HERITRIX, NUTCH_HEADER, nutch_json, nutch_line
 from tests.transforms.sources.test_wat_wet import HTML as WAT_HTML
 from tests.transforms.sources.test_wat_wet import envelope
+from transforms.ranking.ontology_formats import format_ontology, shipped_ontology
 
 CORPUS = Path(__file__).with_name("corpus")
 
@@ -39,6 +43,11 @@ PAGE_ROWS: list[dict[str, object]] = [
 LINK_ROWS: list[dict[str, object]] = [
     {"source_url": "http://a.example/", "target_url": "http://b.example/", "anchor_text": "b", "nofollow": True},
     {"source_url": "x", "target_url": "http://b.example/"},
+]
+TOPIC_ROWS: list[dict[str, object]] = [
+    {"topic": "birds", "url": "http://a.example/", "is_seed": True},
+    {"topic": "birds", "url": "no url"},
+    {"topic": 1, "url": "http://a.example/"},
 ]
 CLICK_ROWS: list[dict[str, object]] = [
     {"user_id": "u", "query": "moon", "clicked_at": "2024-03-01 12:00:00", "url": "http://a.example/", "position": 1},
@@ -66,8 +75,81 @@ OPTIONS = {
     "numbers": "--snapshot=s\n--previous=r\n--output=o\n--alpha=0.5\n--max-urls=9\n--threshold=nan\n--smoothing=1e400",
     "ingest": "--warc\n*.gz\n--log\ncombined=x\n--user-salt\n12345678\n--log-site\nhttps://a.example\n--output\no",
     "columns": "--log\ntable=x\n--log-columns\nuser=0,query=1,time=2,url=3\n--site-search=q\n--output=o\n--max-links=7",
+    "rounds": "rounds\n--rounds=2\n--snapshot=s\n--seeds=f\n--output=o\n--ranker=pagerank\n--level=host\n--budget=9",
+    "export": "export\n--round=r\n--format=nutch\n--fetch-interval=60\n--output=o.txt\n--max-urls=3\n--overwrite",
+    "evaluate": "evaluate\n--snapshot=s\n--topics=t\n--rankers=pagerank,hits\n--output=o\n--no-holdout-clicks",
     "beam": "--snapshot=s\n--seeds=f\n--output=o\n--runner\nFnApiRunner\n--direct_num_workers=2\n--experiments=a",
 }
+
+TURTLE = """@prefix : <urn:semrank:ontology#> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
+PREFIX skos: <http://www.w3.org/2004/02/skos/core#> @base <urn:x> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+:Bird a owl:Class ; :topic true ; :sigma 1.5 ; rdfs:label "bird"@en, '''long
+label''' ; skos:altLabel "\\u0062ird" .
+:Hawk a owl:Class ; rdfs:subClassOf :Bird, [ a owl:Restriction ; owl:onProperty :eats ] ; :isPartOf :Sky ; :sigma 2e0 .
+:Sky a skos:Concept ; skos:related :Hawk ; skos:narrower :Bird ; skos:hiddenLabel "h"^^<urn:t> ; :list ( 1 -2.5 "x" ) .
+:eats a owl:ObjectProperty ; rdfs:domain :Hawk ; rdfs:range :Bird .
+"""
+RDF_XML = """<?xml version="1.0"?><!DOCTYPE rdf:RDF [<!ENTITY own "urn:semrank:ontology#">]>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:rdfs="http://www.w3.org/2000/01/rdf-schema#"
+ xmlns:owl="http://www.w3.org/2002/07/owl#" xmlns:own="urn:semrank:ontology#" xml:base="urn:x" xml:lang="en">
+<owl:Class rdf:ID="Bird"><rdfs:label>bird</rdfs:label><own:topic
+ rdf:datatype="http://www.w3.org/2001/XMLSchema#boolean">true</own:topic></owl:Class>
+<owl:Class rdf:about="&own;Hawk"><rdfs:subClassOf rdf:resource="#Bird"/><rdfs:subClassOf><owl:Class
+ rdf:nodeID="a"/></rdfs:subClassOf></owl:Class><owl:ObjectProperty rdf:ID="eats"><rdfs:domain rdf:resource="&own;Hawk"/>
+<rdfs:range rdf:resource="#Bird"/></owl:ObjectProperty><rdf:Seq>
+<rdf:li rdf:parseType="Collection"/></rdf:Seq></rdf:RDF>"""
+JSON_LD: dict[str, object] = {
+    "@context": {
+        "Class": "http://www.w3.org/2002/07/owl#Class",
+        "kind": {"@id": "http://www.w3.org/2000/01/rdf-schema#subClassOf", "@type": "@id", "@container": "@set"},
+        "label": {"@id": "http://www.w3.org/2000/01/rdf-schema#label", "@language": "en"},
+        "@vocab": "urn:x:",
+    },
+    "@graph": [
+        {"@id": "urn:x:Hawk", "@type": "Class", "kind": ["urn:x:Bird"], "label": "hawk"},
+        {"@id": "urn:x:Bird", "@type": "Class", "label": {"@value": "bird"}, "part": {"@list": [1, True, None]}},
+    ],
+}
+TABLES = """CREATE TABLE product (id INTEGER PRIMARY KEY, price REAL, shopName TEXT);
+CREATE TABLE book (id INTEGER PRIMARY KEY REFERENCES product(id), author TEXT);
+CREATE TABLE line (
+  sale INTEGER REFERENCES sale(id), number INTEGER, item REFERENCES product(id), PRIMARY KEY (sale, number)
+);
+CREATE TABLE sale (id INTEGER PRIMARY KEY, buyer TEXT);
+INSERT INTO product VALUES (1, 2.5, 'a'), (2, 9, 'b');
+INSERT INTO book VALUES (1, 'c');
+INSERT INTO sale VALUES (1, 'd');
+INSERT INTO line VALUES (1, 1, 2);"""
+
+
+def ontologies() -> dict[str, dict[str, bytes]]:
+    """The shipped ontology as written, and small ones that use more of each format."""
+    whole = format_ontology(shipped_ontology("e-commerce"))
+    small = TURTLE.encode()
+    nt = bytes(rdflib.Graph().parse(data=small, format="turtle").serialize(format="nt", encoding="utf-8"))
+    plain = small.replace(
+        b"PREFIX skos: <http://www.w3.org/2004/02/skos/core#>",
+        b"@prefix skos: <http://www.w3.org/2004/02/skos/core#> .",
+    )
+    plain = plain.replace(b"'''", b'"""')
+    n3 = plain + b"@keywords a. { <urn:a> = <urn:b> } => { <urn:a> is <urn:c> of <urn:d> . } .\n"
+    return {
+        "ontology-turtle": {"shipped": whole, "small": small},
+        "ontology-n3": {"small": plain, "formulas": n3},
+        # Blank nodes have other names each time.
+        "ontology-nt": {"small": b"".join(sorted(line for line in nt.splitlines(keepends=True) if b"_:" not in line))},
+        "ontology-xml": {"entities": RDF_XML.encode()},
+        "ontology-json-ld": {"context": json.dumps(JSON_LD).encode()},
+        "ontology-sqlite": {"shop": database()},
+    }
+
+
+def database() -> bytes:
+    """A database in a file of SQLite."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript("PRAGMA page_size = 512;" + TABLES)
+        return connection.serialize()
 
 
 def lines(rows: Sequence[Mapping[str, object]]) -> bytes:
@@ -111,6 +193,7 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
     }
     return {
         **logs,
+        **ontologies(),
         "warc": {
             "plain": b"".join(archive),
             "gzip": members(archive[:3]),
@@ -158,6 +241,7 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
         },
         "wikispeedia": {"rows": WIKISPEEDIA.encode()},
         "seeds": {"file": b"# seeds\nhttp://example.com/ # comment\nhttp://example.com/#part\nno url\n"},
+        "topics": {"lines": lines(TOPIC_ROWS), "parquet": parquet(pa.Table.from_pylist(TOPIC_ROWS[:2]))},
         "path-list": {"plain": b"crawl-data/1.warc.gz\n\n/2.warc.gz\n", "gzip": gzip.compress(b"a/1\na/2\n", mtime=0)},
         "manifest": {"round": json.dumps(MANIFEST).encode(), "snapshot": b'{"kind": "snapshot", "sources": []}'},
         "options": {name: text.encode() for name, text in OPTIONS.items()},

@@ -1,6 +1,7 @@
 """One target under atheris, the coverage-guided fuzzer: `python -m tests.fuzz.guided TARGET [OPTION OF LIBFUZZER ...]`.
 
-Only this project's code is instrumented; what libraries in C and Rust do is seen by its effects.
+This project's code is instrumented, and the parsers of RDF, which are in Python as well; what libraries in C and Rust
+do is seen by its effects.
 """
 
 from __future__ import annotations
@@ -9,13 +10,27 @@ import importlib
 import sys
 from typing import Any
 
+RDF_PARSERS = [f"rdflib.plugins.parsers.{name}" for name in ("jsonld", "notation3", "ntriples", "rdfxml")]
+"""rdflib imports them when they are needed, which would be too late."""
+
+INSTRUMENTED = [
+    "transforms.sources",
+    *("transforms.ranking.ontology_formats", "transforms.ranking.ontology_database"),
+    *RDF_PARSERS,
+    *("pipelines.config", "pipelines.manifest", "pipelines.queue", "schemas"),
+]
+"""Packages and modules whose branches guide the fuzzer."""
+
 
 def main() -> None:
     """Fuzzes until libFuzzer ends the process."""
     atheris: Any = importlib.import_module("atheris")  # it has no types
     name, *options = sys.argv[1:]
-    with atheris.instrument_imports(include=["transforms.sources", "pipelines.config", "pipelines.queue", "schemas"]):
+    with atheris.instrument_imports(include=INSTRUMENTED):
         from tests.fuzz.targets import TARGETS
+
+        for module in RDF_PARSERS:
+            importlib.import_module(module)
     atheris.Setup([sys.argv[0], *options], TARGETS[name])
     atheris.Fuzz()
 

@@ -8,21 +8,29 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import io
+import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
-from pipelines import cli, ingest, queue, rank, rounds
+from pipelines import cli, evaluate, export, ingest, queue, rounds
 from pipelines.config import round_config
 from pipelines.runtime import beam_options
 from schemas.errors import InputError
-from schemas.tables import conform
+from schemas.tables import REJECTS, TOPICS, conform
 from transforms.columnar import files
+from transforms.ranking.ontology_database import learn_from_database
+from transforms.ranking.ontology_formats import FORMATS as ONTOLOGY_FORMATS
+from transforms.ranking.ontology_formats import format_ontology, parse_ontology
+from transforms.ranking.ontology_model import LARGEST_SIGMA, Ontology, OntologyClass
 from transforms.sources import wikispeedia
 from transforms.sources.batch import MAX_REJECT_CHARS, TABLES, SourceBatch
 from transforms.sources.documents import PDF, document_title
@@ -216,15 +224,52 @@ def manifest(data: bytes) -> None:
         rounds._check_same_run(str(folder), {"weight": 0.4}, "snapshot")
 
 
+def topics(data: bytes) -> None:
+    """A table of topics, as `evaluate` reads it: each row is one of a topic or a reject."""
+    try:
+        found = evaluate.read_topics(str(_written(data, "topics")))
+    except InputError:
+        return
+    conform(found.table, TOPICS, check_nulls=True)
+    conform(found.rejects, REJECTS, check_nulls=True)
+    for table in (found.table, found.rejects):
+        table.validate(full=True)
+    if not data.startswith(b"PAR1"):
+        assert found.table.num_rows + found.rejects.num_rows == lines_in(data)
+
+
 @cache
 def _parser(name: str) -> argparse.ArgumentParser:
-    return cli.command_parser(name, {"rank": rank, "ingest": ingest}[name])
+    return cli.command_parser(name, importlib.import_module(f"pipelines.{name}"))
+
+
+def _check_rank(parsed: argparse.Namespace) -> None:
+    round_config(parsed)
+
+
+def _check_ingest(parsed: argparse.Namespace) -> None:
+    logs = ingest._reading(parsed).logs
+    for text in parsed.log:
+        LOG_FORMATS[log_argument(text)[0]].check(logs)
+
+
+def _check_export(parsed: argparse.Namespace) -> None:
+    if files.is_local(parsed.output):  # of others it is asked whether they are there
+        export._check(parsed)
+
+
+_OPTION_CHECKS = {"rank": _check_rank, "rounds": _check_rank, "ingest": _check_ingest, "export": _check_export}
+"""What commands look at in their options before they touch anything."""
 
 
 def options(data: bytes) -> None:
-    """Options of `rank` and `ingest`, one a line; a user's mistake is an exit with status 2 or an `InputError`."""
+    """Options, one a line, of a command in the first line; without one, of `rank` and of `ingest`.
+
+    A user's mistake is an exit with status 2 or an `InputError`.
+    """
     arguments = data.decode("utf-8", "surrogateescape").split("\n")
-    for name in ("rank", "ingest"):
+    commands = [arguments.pop(0)] if arguments[0] in cli.COMMANDS else ["rank", "ingest"]
+    for name in commands:
         with (
             contextlib.redirect_stdout(io.StringIO()),
             contextlib.redirect_stderr(io.StringIO()),
@@ -236,25 +281,76 @@ def options(data: bytes) -> None:
                 if left.code not in (0, 2):
                     raise
                 continue
-            if name == "rank":
-                round_config(parsed)
-            else:
-                logs = ingest._reading(parsed).logs
-                for text in parsed.log:
-                    LOG_FORMATS[log_argument(text)[0]].check(logs)
+            if name in _OPTION_CHECKS:
+                _OPTION_CHECKS[name](parsed)
             beam_options(rest)
+
+
+_watched = threading.local()
+
+
+@cache
+def _watch() -> None:
+    """Notes requests for the network; a hook can't be taken away, so there is one for the process."""
+
+    def note(event: str, arguments: tuple[object, ...]) -> None:
+        if event in ("socket.connect", "socket.getaddrinfo", "urllib.Request"):
+            getattr(_watched, "requests", []).append((event, str(arguments)))
+
+    sys.addaudithook(note)
+
+
+def _check_ontology(ontology: Ontology) -> None:
+    """What an ontology promises, and that it is the same one when it is written and read again."""
+    assert ontology.topic in ontology.classes
+    for name, known in ontology.classes.items():
+        assert known.name == name
+        assert known.parents | known.wholes | known.related <= set(ontology.classes)
+        assert 0 <= known.sigma <= LARGEST_SIGMA
+    assert np.isfinite(ontology.weights()).all()
+    words = ontology.word_table("en")
+    again = parse_ontology(format_ontology(ontology), "turtle", "written")
+    # A label is among the words that stand for a class, whether or not it is told so.
+    assert {name: _relations(known) for name, known in again.classes.items()} == {
+        name: _relations(known) for name, known in ontology.classes.items()
+    }
+    assert again.topic == ontology.topic
+    assert again.word_table("en").equals(words)
+
+
+def _relations(known: OntologyClass) -> tuple[object, ...]:
+    return known.label, known.words | {known.label}, known.parents, known.wholes, known.related, known.sigma
+
+
+def ontology_file(data: bytes, *, kind: str) -> None:
+    """An ontology in one of the formats of RDF: nothing else is asked for while it is read."""
+    _watch()
+    requests: list[tuple[str, str]] = []
+    _watched.requests = requests
+    with contextlib.suppress(InputError):
+        _check_ontology(parse_ontology(data, kind, "file"))
+    assert not requests, requests
+
+
+def ontology_database(data: bytes) -> None:
+    """A file of SQLite, which somebody else wrote."""
+    with contextlib.suppress(InputError):
+        _check_ontology(learn_from_database(f"sqlite:///{_written(data, 'shop.db')}"))
 
 
 TARGETS: Mapping[str, Target] = {
     **{name: partial(crawl_format, name=name) for name in FORMATS},
     **{f"log-{name}": partial(log_format, name=name) for name in LOG_FORMATS},
+    **{f"ontology-{kind}": partial(ontology_file, kind=kind) for kind in sorted(set(ONTOLOGY_FORMATS.values()))},
     **{
+        "ontology-sqlite": ontology_database,
         "url": url,
         "html": html,
         "http": http,
         "document": document,
         "wikispeedia": wikispeedia_rows,
         "seeds": seeds_file,
+        "topics": topics,
         "path-list": path_list,
         "manifest": manifest,
         "options": options,
