@@ -6,7 +6,8 @@
     python .ci/supply_chain.py licences              # prints the table of docs/safety.md
     python .ci/supply_chain.py sbom sbom.json        # writes a bill of materials, CycloneDX 1.6
 
-All but `constraints` need the extra `audit`. Without a network the audit is skipped, which it says, with status 0.
+All but `constraints` need the extra `audit`. Without a network the audit is skipped, which it says, with status 0. A
+weakness that does no harm here is let pass by an entry in .ci/accepted_weaknesses.toml, with the reason.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import json
 import runpy
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,12 @@ ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
 EXTRAS = ("fast", "test")
 """What is pinned besides what always is needed."""
+
+ACCEPTED = ROOT / ".ci" / "accepted_weaknesses.toml"
+"""Weaknesses that are let pass."""
+
+AUDIT_SECONDS = 300
+"""After which the list counts as out of reach; with it a look-up takes some 20 s."""
 
 HEAD = """\
 # Versions that the tests ran with: pip install -c constraints.txt .[fast,test]
@@ -90,14 +98,33 @@ def write_constraints() -> int:
     return 0
 
 
+def accepted(path: Path) -> dict[tuple[str, str], str]:
+    """Reasons of weaknesses that are let pass, by distribution and id.
+
+    Raises:
+        ValueError: an entry lacks something.
+    """
+    reasons = {}
+    for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("accepted", []):
+        if set(entry) != {"id", "distribution", "reason"} or not all(str(value).strip() for value in entry.values()):
+            raise ValueError(f"{path.name}: found the entry {entry}, expected id, distribution and reason")
+        reasons[canonicalize_name(entry["distribution"]), entry["id"]] = entry["reason"]
+    return reasons
+
+
 def audit() -> int:
-    """Looks the pinned versions up; gives 1 where one has a known weakness."""
+    """Looks the pinned versions up; gives 1 where one has a known weakness that is not accepted."""
+    reasons = accepted(ACCEPTED)
     if importlib.util.find_spec("pip_audit") is None:
         print("audit skipped: pip-audit is not installed, expected the extra audit")
         return 0
     command = [sys.executable, "-m", "pip_audit", "--requirement", str(CONSTRAINTS), "--no-deps", "--disable-pip"]
     command += ["--progress-spinner", "off", "--format", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=AUDIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        print(f"audit skipped: the list of weaknesses does not answer within {AUDIT_SECONDS} s")
+        return 0
     try:
         dependencies = json.loads(done.stdout)["dependencies"]
     except (ValueError, KeyError):
@@ -108,12 +135,22 @@ def audit() -> int:
     if not looked_up:
         print(f"audit skipped: none of {len(dependencies)} distributions is in the list that can be reached from here")
         return 0
-    weak = [(dependency, weakness) for dependency in looked_up for weakness in dependency["vulns"]]
-    for dependency, weakness in weak:
-        fixed = ", ".join(weakness["fix_versions"]) or "no version yet"
-        print(f"{dependency['name']} {dependency['version']}: {weakness['id']}, mended in {fixed}")
-    print(f"{len(looked_up)} of {len(dependencies)} distributions looked up, {len(weak)} weaknesses found")
-    return int(bool(weak))
+    found = {
+        (canonicalize_name(dependency["name"]), weakness["id"]): (dependency["version"], weakness["fix_versions"])
+        for dependency in looked_up
+        for weakness in dependency["vulns"]
+    }
+    for (name, weakness), (version, fixed) in sorted(found.items()):
+        told = f"accepted: {reasons[name, weakness]}" if (name, weakness) in reasons else "NOT ACCEPTED"
+        print(f"{name} {version}: {weakness}, mended in {', '.join(fixed) or 'no version yet'}; {told}")
+    for name, weakness in sorted(reasons.keys() - found.keys()):
+        print(f"{name}: {weakness} is accepted but no longer found, its entry can go")
+    refused = found.keys() - reasons.keys()
+    print(
+        f"{len(looked_up)} of {len(dependencies)} distributions looked up, {len(found)} weaknesses found, "
+        f"{len(refused)} of them not accepted"
+    )
+    return int(bool(refused))
 
 
 def licences() -> int:
