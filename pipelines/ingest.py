@@ -41,7 +41,7 @@ EXAMPLES = """\
 examples:
   semrank ingest --warc 'crawl/*.warc.gz' --clicks clicks.parquet --output snapshot
   semrank ingest --pages pages.parquet --links links.jsonl --log combined='logs/access.log*' \\
-      --log-site https://www.example.com --user-salt "$SECRET" --output snapshot
+      --log-site https://www.example.com --user-salt "$SECRET" --output tables
 """
 
 TABLES = (PAGES, LINKS, CLICKS, ALIASES, HISTORY, REJECTS)

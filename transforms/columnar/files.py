@@ -33,10 +33,14 @@ def join(folder: str, *names: str) -> str:
 
 def match(pattern: str) -> list[FileMetadata]:
     """Files that a path or glob names, sorted by path; empty where there is none."""
+    # A glob without a folder finds nothing in Beam's local file system.
+    here = "./" if is_local(pattern) and "/" not in pattern else ""
     try:
-        result = FileSystems.match([pattern])[0].metadata_list
+        result = FileSystems.match([here + pattern])[0].metadata_list
     except (BeamIOError, ValueError) as cause:
         raise InputError(f"{pattern}: can't be listed: {_reason(cause)}") from cause
+    for file in result:
+        file.path = str(file.path).removeprefix(here)
     return sorted(result, key=lambda file: str(file.path))
 
 
