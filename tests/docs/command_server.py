@@ -1,0 +1,83 @@
+"""Runs commands without starting an interpreter for each: one process imports the program, and forks for every command.
+
+`python -m tests.docs.command_server SOCKET` listens there. What `shim` writes is a `semrank` for shells that hands its
+arguments, its folder and its three streams over, and ends with the exit status that it gets back.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from pipelines import cli
+
+STREAMS = 3
+MESSAGE_BYTES = 1 << 16
+
+_SHIM = """\
+#!{python} -IS
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({address!r})
+    message = json.dumps({{"folder": os.getcwd(), "arguments": sys.argv[1:]}}).encode()
+    socket.send_fds(server, [message], [0, 1, 2])
+    sys.exit(int(server.recv(16) or b"70"))
+"""
+
+
+def shim(address: str) -> str:
+    """The text of a program that is `semrank`, served at the address."""
+    return _SHIM.format(python=sys.executable, address=address)
+
+
+def serve(address: str) -> None:
+    """Serves commands until the process is ended; the socket is there when it is ready."""
+    for name in (*(f"pipelines.{command}" for command in cli.COMMANDS), "pipelines.runtime"):
+        importlib.import_module(name)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address + ".new")
+        listener.listen()
+        Path(address + ".new").rename(address)
+        while True:
+            connection, _ = listener.accept()
+            if os.fork() == 0:
+                _command(connection)
+            connection.close()
+            _reap()
+
+
+def _reap() -> None:
+    """Takes leave of the commands that have ended."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _command(connection: socket.socket) -> None:
+    """Runs a command in a process of its own."""
+    message, streams, _, _ = socket.recv_fds(connection, MESSAGE_BYTES, STREAMS)
+    asked = json.loads(message)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(asked["folder"])
+    try:
+        status = cli.main(asked["arguments"])
+    except SystemExit as ended:
+        status = ended.code if isinstance(ended.code, int) else 1
+    except BaseException as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        status = 70
+    sys.stdout.flush()
+    sys.stderr.flush()
+    connection.sendall(str(status).encode())
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
