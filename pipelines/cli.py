@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout, suppress
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pipelines import __version__, locks
 from schemas.errors import InputError
@@ -54,7 +54,16 @@ BEAM_HELP = (
 class _Parser(argparse.ArgumentParser):
     """Prints errors as one line, without the usage block before it."""
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        self._given = list(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
+        if message.startswith("the following arguments are required"):
+            # What is missing may be there under a name that is not quite its own.
+            names = (word.split("=")[0] for word in self._given if word.startswith("--"))
+            hints = [(name, _meant(name, self._option_string_actions)) for name in names]
+            message += "".join(f"; found {name}{hint}" for name, hint in hints if hint)
         told = re.sub(r"^argument ([^:]+): invalid int value: (.*)", r"\1: found \2, expected a whole number", message)
         self.exit(2, f"{self.prog}: error: {told}\n")
 
@@ -188,7 +197,7 @@ def command_parser(command: str, module: ModuleType) -> argparse.ArgumentParser:
 def _meant(found: str, expected: Iterable[str]) -> str:
     """A question after what was probably meant, or nothing."""
     close = difflib.get_close_matches(found, list(expected), 1, _CLOSE)
-    return f" (did you mean {close[0]}?)" if close else ""
+    return f" (did you mean {close[0]}?)" if close and close[0] != found else ""
 
 
 def _complain(text: str) -> None:

@@ -144,6 +144,8 @@ class RoundConfig:
         _one_of("intension-norm", self.intension_norm, INTENSION_NORMS)
         _one_of("c-edges", self.c_edges, C_EDGES)
         _one_of("user-groups", self.user_groups, USER_GROUPS)
+        if not re.fullmatch("[a-z]{2,3}", self.language):
+            raise InputError(f"--language: found '{self.language}', expected a code of ISO 639 as in en")
         if self.weight is not None:
             _in_range("weight", self.weight, 0, 1)
         _in_range("threshold", self.threshold, 0, 1)
