@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from pipelines import folders
 from pipelines.cluster import path_for_workers
 from pipelines.config import DEFAULT_ONTOLOGY, GRAPH_RANKERS, RoundConfig, add_round_arguments, round_config
+from pipelines.memory import add_memory_argument, worker_memory
 from pipelines.queue import (
     NOT_IN_SNAPSHOT,
     STAGE,
@@ -51,6 +52,7 @@ from transforms.columnar.steps import (
     ReadParquet,
     WriteOne,
 )
+from transforms.columnar.worker_memory import check_held
 from transforms.context.describe import HARVESTED_SCHEMA
 from transforms.context.description_steps import DescribeUrls
 from transforms.context.links import COLUMNS as LINK_COLUMNS
@@ -115,6 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     start.add_argument("--previous", metavar="ROUND", help="the queue: what this finished round selected")
     parser.add_argument("--output", required=True, metavar="ROUND", help="folder of the round, new or empty")
     parser.add_argument("--overwrite", action="store_true", help="replace a finished round that is in the folder")
+    add_memory_argument(parser)
     add_round_arguments(parser)
 
 
@@ -122,9 +125,10 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     """Runs the command; gives the exit status."""
     config = round_config(arguments)
     options = beam_options(beam_arguments)
+    memory = worker_memory(arguments, options)
     queue = queue_from_seeds(arguments.seeds) if arguments.seeds else queue_from_round(arguments.previous)
     snapshot, output = (path_for_workers(options, path) for path in (arguments.snapshot, arguments.output))
-    summary = run_round(snapshot, queue, output, config, options, overwrite=arguments.overwrite)
+    summary = run_round(snapshot, queue, output, config, options, overwrite=arguments.overwrite, memory=memory)
     print(summary)
     return 0
 
@@ -163,15 +167,32 @@ def _snapshot(path: str) -> _Snapshot:
 
 
 def run_round(
-    snapshot_path: str, queue: Queue, output: str, config: RoundConfig, options: Any, *, overwrite: bool = False
+    snapshot_path: str,
+    queue: Queue,
+    output: str,
+    config: RoundConfig,
+    options: Any,
+    *,
+    overwrite: bool = False,
+    memory: int | None = None,
 ) -> str:
     """Ranks one round and writes its folder.
+
+    Args:
+        snapshot_path: folder of the snapshot.
+        queue: what the round starts from.
+        output: the round's folder.
+        config: its configuration.
+        options: Beam's options.
+        overwrite: whether a finished round that is in the folder is replaced.
+        memory: bytes that a worker process has, or None for all that its machine has.
 
     Returns:
         A summary for people.
 
     Raises:
-        InputError: the snapshot, the queue or the output folder is unusable; nothing is written then.
+        InputError: the snapshot, the queue or the output folder is unusable, or a worker can't hold what it has to;
+            nothing is left of the round then.
         RuntimeError: the run failed; the folder has no manifest then.
     """
     begin = time.time()
@@ -186,6 +207,7 @@ def run_round(
     if config.ranker == "ontology":
         # An ontology that can't be read is said before anything is touched.
         named_ontology(config.ontology or DEFAULT_ONTOLOGY, config.topic)
+    _check_queue_fits(queue, snapshot, config, memory)
     folders.claim_folder("--output", output, parts=PARTS, overwrite=overwrite)
     _write_harvest(output, queue)
     log.info(
@@ -198,7 +220,13 @@ def run_round(
         "snapshot": folders.fingerprint(snapshot.manifest, snapshot_path),
         "queue": {"path": queue.source, "urls": queue.urls.num_rows},
     }
-    metrics = run_pipeline(options, partial(_build, snapshot=snapshot, queue=queue, output=output, config=config))
+    build = partial(_build, snapshot=snapshot, queue=queue, output=output, config=config)
+    try:
+        metrics = run_pipeline(options, build, worker_memory=memory)
+    except InputError:
+        for name in PARTS:
+            files.delete(files.join(output, name))
+        raise
     if metrics is None:
         files.write_json(
             files.join(output, PENDING), {"parameters": config.as_dict(), "inputs": inputs, "started": begin}
@@ -208,6 +236,14 @@ def run_round(
             "wrote and writes the manifest"
         )
     return conclude(output, config, inputs, metrics, begin)
+
+
+def _check_queue_fits(queue: Queue, snapshot: _Snapshot, config: RoundConfig, memory: int | None) -> None:
+    """Refuses before anything is written what the stages that hold it would refuse later."""
+    filter_bytes = snapshot.partitions.filter_bits // 8
+    check_held("read words of pages", {"queue": queue.urls.nbytes, "current": filter_bytes}, memory)
+    if config.ranker != "semrank":
+        check_held("order harvested", {"harvest": queue.harvest.nbytes}, memory)
 
 
 def conclude(output: str, config: RoundConfig, inputs: dict[str, Any], metrics: RunMetrics, begin: float) -> str:

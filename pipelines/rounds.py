@@ -10,6 +10,7 @@ import logging
 
 from pipelines.cluster import path_for_workers
 from pipelines.config import add_round_arguments, round_config
+from pipelines.memory import add_memory_argument, worker_memory
 from pipelines.queue import queue_from_round, queue_from_seeds
 from pipelines.rank import run_round
 from pipelines.runtime import beam_options
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--overwrite", action="store_true", help="replace finished rounds instead of going on after them"
     )
+    add_memory_argument(parser)
     add_round_arguments(parser)
 
 
@@ -43,6 +45,7 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
         raise InputError(f"--rounds: found {arguments.rounds}, expected a whole number of at least 1")
     config = round_config(arguments)
     options = beam_options(beam_arguments)
+    memory = worker_memory(arguments, options)
     seeds = queue_from_seeds(arguments.seeds)
     snapshot, output = (path_for_workers(options, path) for path in (arguments.snapshot, arguments.output))
     folders = [files.join(output, f"round-{number:04d}") for number in range(arguments.rounds)]
@@ -59,7 +62,7 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
             print(f"round {number}: not run: {nothing_selected}")
             return 0
         print(f"round {number}")
-        print(run_round(snapshot, queue, folder, config, options, overwrite=arguments.overwrite))
+        print(run_round(snapshot, queue, folder, config, options, overwrite=arguments.overwrite, memory=memory))
     return 0
 
 

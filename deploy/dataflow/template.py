@@ -33,6 +33,7 @@ PATTERNS = {
     "language": r"^[a-z]{2,3}(-[A-Za-z]+)?$",
     "host-quality": r"^(pagerank|harmonic|equal)$",
     "sigma": r"^(lift|as-printed)$",
+    "worker-memory": r"^[0-9]+[KMGTkmgt]?(i?[Bb])?$",
     "mix": r"^[0-9]{1,9}:[0-9]{1,9}$",
     "as-of": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?$",
 }

@@ -37,6 +37,7 @@ VALUES = {
     "ontology": "e-commerce",
     "topic": "Product",
     "sigma": "lift",
+    "worker-memory": "4G",
     "host-quality": "equal",
 }
 

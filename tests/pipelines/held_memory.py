@@ -1,0 +1,79 @@
+"""Runs `semrank rank` and writes what each stage held at the most: python -m tests.pipelines.held_memory FILE ...
+
+A process of its own, since what Arrow gave out must not outlive the pools that counted it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pyarrow as pa
+
+from pipelines.cli import leave, main
+from transforms.columnar import steps
+
+POOLS: list[pa.MemoryPool] = []
+PEAKS: dict[str, dict[str, Any]] = {}
+
+
+@contextmanager
+def measuring(stage: str, tables: dict[str, int]) -> Iterator[None]:
+    """Notes what Arrow and Python (NumPy's arrays, bytes that were read) hold at the most within."""
+    before = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(before)
+    POOLS.append(pool)
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        yield
+    finally:
+        peak = tracemalloc.get_traced_memory()[1] + (pool.max_memory() or 0)
+        tracemalloc.stop()
+        pa.set_memory_pool(before)
+        if stage not in PEAKS or PEAKS[stage]["peak"] < peak:
+            PEAKS[stage] = {"peak": peak, "tables": tables}
+
+
+def counted(parts: Iterable[pa.Table], name: str, tables: dict[str, int]) -> Iterator[pa.Table]:
+    for part in parts:
+        tables[name] = tables.get(name, 0) + part.nbytes
+        yield part
+
+
+_begin: Callable[..., Any] = steps._StageDoFn._begin
+_gather: Callable[..., Any] = steps._GatherDoFn.process
+
+
+def measured_begin(stage: Any, sides: Any) -> Any:
+    """What a stage holds while it makes itself ready."""
+    if stage._broadcast is not None or tracemalloc.is_tracing() or not stage._side_names:
+        return _begin(stage, sides)
+    tables: dict[str, int] = {}
+    with measuring(stage._stage, tables):
+        named = zip(stage._side_names, sides, strict=True)
+        return _begin(stage, [counted(side, name, tables) for name, side in named])
+
+
+def measured_gather(stage: Any, element: int, *sides: Any) -> Any:
+    """What a stage that gathers holds until it is done."""
+    tables: dict[str, int] = {}
+    with measuring(stage._stage, tables):
+        named = zip(stage._side_names, sides, strict=True)
+        return list(_gather(stage, element, *[counted(side, name, tables) for name, side in named]))
+
+
+if __name__ == "__main__":
+    with (
+        mock.patch.object(steps._StageDoFn, "_begin", measured_begin),
+        mock.patch.object(steps._GatherDoFn, "process", measured_gather),
+    ):
+        status = main(["rank", *sys.argv[2:]])
+    Path(sys.argv[1]).write_text(json.dumps(PEAKS), encoding="utf-8")
+    leave(status)

@@ -1,0 +1,225 @@
+"""What must fit on a worker: the option, what is refused before and within a job, and formulas against memory."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pyarrow.parquet as pq
+import pytest
+from apache_beam.pipeline import PipelineVisitor
+
+from benchmarks.round_growth import write_round_input
+from pipelines import memory, rank
+from pipelines.cli import main
+from pipelines.config import GRAPH_RANKERS, round_config
+from pipelines.memory import worker_memory
+from pipelines.queue import queue_from_seeds
+from pipelines.runtime import beam_options
+from schemas.errors import InputError
+from transforms.columnar import steps
+from transforms.columnar.worker_memory import HELD, OWN_BYTES, held_by
+
+ROOT = Path(__file__).resolve().parents[2]
+GIB = 1 << 30
+
+
+def limit(text: str | None, *options: str) -> int | None:
+    return worker_memory(argparse.Namespace(worker_memory=text), beam_options(list(options)))
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("200000000", 200_000_000),
+        ("300M", 300 << 20),
+        ("4g", 4 << 30),
+        ("2GiB", 2 << 30),
+        ("2tb", 2 << 40),
+    ],
+)
+def test_sizes_are_read(text: str, size: int) -> None:
+    assert limit(text) == size
+    assert limit(text, "--runner=PortableRunner", "--job_endpoint=host:1") == size
+
+
+@pytest.mark.parametrize("text", ["", "4Q", "-1", "1.5G", "G", "4 G 5", "٤G"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"--worker-memory: found '.*', expected bytes, or a whole number with"):
+        limit(text)
+
+
+def test_less_than_a_worker_takes_by_itself_is_refused() -> None:
+    with pytest.raises(InputError, match="found 64 MiB, expected more than the 140 MiB"):
+        limit("64M")
+
+
+@pytest.mark.parametrize(
+    ("options", "share"),
+    [
+        ([], 1),
+        (["--direct_num_workers=4"], 1),
+        (["--direct_num_workers=4", "--direct_running_mode=multi_processing"], 4),
+        (["--direct_num_workers=0", "--direct_running_mode=multi_threading"], 3),
+    ],
+)
+def test_local_workers_share_the_machine(options: list[str], share: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "machine_bytes", lambda: 12 * GIB)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    assert limit(None, *options) == 12 * GIB // share
+
+
+@pytest.mark.parametrize("runner", [["--runner=PortableRunner", "--job_endpoint=host:1"], ["--runner=DataflowRunner"]])
+def test_elsewhere_each_worker_looks_at_its_own_machine(runner: list[str]) -> None:
+    assert limit(None, *runner) is None
+
+
+@dataclass(frozen=True)
+class Input:
+    """A generated web of 10,000 pages, a queue of a fifth of them, and one of a hundredth."""
+
+    snapshot: Path
+    seeds: Path
+    few: Path
+
+    def arguments(self, output: Path, *options: str, few: bool = False) -> list[str]:
+        given = ["--snapshot", str(self.snapshot), "--seeds", str(self.few if few else self.seeds)]
+        return [*given, "--output", str(output), "--quiet", *options]
+
+    def rank(self, output: Path, *options: str, few: bool = False) -> int:
+        return main(["rank", *self.arguments(output, *options, few=few)])
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Input:
+    folder = tmp_path_factory.mktemp("web")
+    snapshot, few = write_round_input(folder, 10_000)
+    urls = pq.read_table(folder / "generated" / "topics", columns=["url"])["url"].to_pylist()
+    (folder / "many.txt").write_text("\n".join(urls[:2_000]), encoding="utf-8")
+    return Input(snapshot, folder / "many.txt", few)
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert line.startswith("semrank rank: error: --worker-memory: found ")
+    assert "while running" not in line
+    return line
+
+
+def test_a_queue_that_does_not_fit_is_refused_before_anything_is_written(
+    web: Input, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue = queue_from_seeds(str(web.seeds))
+    assert web.rank(tmp_path / "round", "--worker-memory", str(OWN_BYTES + 3 * queue.urls.nbytes)) == 2
+    line = said(capsys)
+    assert "'read words of pages' takes on a worker (queue; its tables: current " in line
+    assert "lower it by fewer seeds, or a smaller --max-urls or --budget of the round before" in line
+    assert not (tmp_path / "round").exists()
+
+
+@pytest.mark.parametrize("mode", [[], ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]])
+def test_relations_that_do_not_fit_leave_nothing(
+    mode: list[str], web: Input, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where the stage runs in a process of its own, whose error comes as text."""
+    output = tmp_path / "round"
+    options = ["--profile=paper-2013", "--min-support=3", f"--worker-memory={OWN_BYTES + 13_000_000}"]
+    assert web.rank(output, *options, *mode, few=True) == 2
+    line = said(capsys)
+    assert "'settle relations' takes on a worker (relations; its tables: part_of " in line
+    assert "a larger --min-relation-support" in line
+    assert [path.name for path in output.iterdir() if not path.name.startswith(".")] == []
+
+
+def test_lower_options_make_it_fit(web: Input, tmp_path: Path) -> None:
+    output = tmp_path / "round"
+    less = ["--min-relation-support=50", "--keywords-per-page=2", "--no-semrank-terms"]
+    assert web.rank(output, "--worker-memory=145M", *less, "--ranker=breadth-first") == 0
+    stages = json.loads((output / "manifest.json").read_text(encoding="utf-8"))["stages"]
+    assert OWN_BYTES < max(stage["held_bytes"] for stage in stages.values()) <= 145 << 20
+
+
+LARGE = 150_000
+"""Bytes of tables from which the fixed cost of a stage does not count."""
+
+ABOVE, BELOW = 4.0, 1.05
+"""A formula is at most four times what was held, and not below it by more than noise."""
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--profile=paper-2013"], {"settle relations", "write relations", "score current lattice", "layer keywords"}),
+        (["--no-semrank-terms"], {"add linking pages: conclude", "score by focused"}),
+        (["--ranker=pagerank"], {"score by pagerank"}),
+    ],
+)
+def test_formulas_tell_what_is_held(options: list[str], expected: set[str], web: Input, tmp_path: Path) -> None:
+    arguments = web.arguments(tmp_path / "round", *options, few="paper-2013" in options[0])
+    command = [sys.executable, "-m", "tests.pipelines.held_memory", str(tmp_path / "peaks.json"), *arguments]
+    subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
+    peaks = json.loads((tmp_path / "peaks.json").read_text(encoding="utf-8"))
+    large = {stage: found for stage, found in peaks.items() if sum(found["tables"].values()) >= LARGE}
+    assert expected <= set(large)
+    for stage, found in large.items():
+        peak, tables = found["peak"], found["tables"]
+        formula = held_by(stage).held_bytes(tables)
+        print(f"{stage}: {peak:,} measured, {formula:,} by formula, tables {tables}")
+        assert peak <= BELOW * formula, stage
+        assert formula <= ABOVE * peak, stage
+
+
+class Stages(PipelineVisitor):
+    """Names of all stages of a pipeline that hold something."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, tuple[str, ...]] = {}
+
+    def visit_transform(self, transform_node: Any) -> None:
+        fn = getattr(transform_node.transform, "fn", None)
+        if isinstance(fn, steps._StageDoFn) and fn._side_names:
+            self.found[fn._stage] = fn._side_names
+
+
+ROUNDS = (
+    ["--semrank-terms", "--mix=80:20", "--budget=10"],
+    ["--budget=10", "--host-quality=harmonic"],
+    ["--ranker=pagerank"],
+)
+
+
+def test_every_stage_that_is_listed_exists(web: Input, tmp_path: Path) -> None:
+    found: dict[str, tuple[str, ...]] = {}
+    parser = argparse.ArgumentParser()
+    rank.add_arguments(parser)
+    for options in ROUNDS:
+        given = ["--snapshot", str(web.snapshot), "--seeds", str(web.seeds), "--output", str(tmp_path)]
+        config = round_config(parser.parse_args([*given, *options]))
+        pipeline, stages = beam.Pipeline(options=beam_options([])), Stages()
+        rank._build(
+            pipeline,
+            snapshot=rank._snapshot(str(web.snapshot)),
+            queue=queue_from_seeds(str(web.seeds)),
+            output=str(tmp_path),
+            config=config,
+        )
+        pipeline.visit(stages)
+        found |= stages.found
+    ingested = {"follow aliases", "move links", "move clicks"}
+    graphs = {f"score by {ranker}" for ranker in GRAPH_RANKERS}
+    assert found.keys() & graphs == {"score by pagerank"}
+    found |= dict.fromkeys(graphs, found["score by pagerank"])
+    listed = {stage: held for held in HELD for stage in held.stages if stage not in ingested}
+    assert sorted(set(listed) - set(found)) == []
+    for stage, held in listed.items():
+        unknown = {*held.factors, *held.working} - {name for each in held.stages for name in found[each]}
+        assert not unknown, stage
