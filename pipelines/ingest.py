@@ -317,17 +317,11 @@ def _left_out(
 def _summary(output: str, manifest: dict[str, Any], metrics: RunMetrics) -> str:
     lines = [f"{'records':>12} {'used':>12} {'rejected':>10} {'ignored':>10}  file"]
     for entry in manifest["sources"]:
-        rejected, ignored = sum(entry["rejected"].values()), sum(entry["ignored"].values())
-        lines.append(
-            f"{entry['records']:>12,} {entry['used']:>12,} {rejected:>10,} {ignored:>10,}  {entry['path']} "
-            f"({entry['format']})"
-        )
-        for kind in ("rejected", "ignored"):
-            reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(entry[kind].items()))
-            if reasons:
-                lines.append(f"{'':>49}{kind}: {reasons}")
-        if rejected == entry["records"] > 0:
+        lines += _balance_lines(entry, f"{entry['path']} ({entry['format']})")
+        if sum(entry["rejected"].values()) == entry["records"] > 0:
             lines.append(f"{'':>49}nothing of it could be used; was it to be read as {entry['format']}?")
+    if manifest["sessions"]["records"]:
+        lines += _balance_lines(manifest["sessions"], "views in access logs, as clicks after a search")
     rows = manifest["rows"]
     lines.append("")
     lines.append(
@@ -338,6 +332,17 @@ def _summary(output: str, manifest: dict[str, Any], metrics: RunMetrics) -> str:
     if outdated:
         lines.append(f"{outdated:,} links of outdated captures are left out")
     return "\n".join(lines)
+
+
+def _balance_lines(entry: dict[str, Any], name: str) -> list[str]:
+    """What became of records: their numbers, and the reasons where there are any."""
+    rejected, ignored = sum(entry["rejected"].values()), sum(entry["ignored"].values())
+    lines = [f"{entry['records']:>12,} {entry['used']:>12,} {rejected:>10,} {ignored:>10,}  {name}"]
+    for kind in ("rejected", "ignored"):
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(entry[kind].items()))
+        if reasons:
+            lines.append(f"{'':>49}{kind}: {reasons}")
+    return lines
 
 
 if __name__ == "__main__":

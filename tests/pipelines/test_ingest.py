@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import random
 import shutil
 from pathlib import Path
@@ -296,3 +297,20 @@ def test_access_log_becomes_clicks(tmp_path: Path) -> None:
         ("barn owl", "https://site.example/owls/tawny"),
     ]
     assert "1.2.3.4" not in str(clicks)
+
+
+def test_the_summary_tells_views_that_no_search_led_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "access.log"
+    log.write_text(
+        '1.2.3.4 - - [01/Jan/2024:10:00:00 +0000] "GET /owls HTTP/1.1" 200 10 "-" "Mozilla/5.0"\n', encoding="utf-8"
+    )
+    options = ["--log", f"combined={log}", "--log-site", "https://site.example", "--user-salt", "a secret text"]
+    assert run_ingest(tmp_path / "snapshot", *options) == 0
+    _, views = re.split("views in access logs", capsys.readouterr().out)
+    assert "ignored: 1 no-query" in views
+
+
+def test_a_file_of_another_format_is_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pages.jsonl").write_text("{ no object\n[3]\n", encoding="utf-8")
+    assert run_ingest(tmp_path / "snapshot", "--pages", str(tmp_path / "pages.jsonl")) == 0
+    assert "nothing of it could be used; was it to be read as pages?" in capsys.readouterr().out
