@@ -6,7 +6,18 @@ from pathlib import Path
 
 import pytest
 
+OWN_COMMAND = tuple(Path(__file__).resolve().parent / name for name in ("cloud", "cluster"))
+"""Folders whose tests need services and minutes; they run when the command names them."""
+
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out the folders that have a command of their own, unless the command names them."""
+    if collection_path not in OWN_COMMAND:
+        return None
+    named = [Path(config.invocation_params.dir, argument.split("::")[0]).resolve() for argument in config.args]
+    return None if any(path == collection_path or collection_path in path.parents for path in named) else True
 
 
 @pytest.fixture(scope="session")

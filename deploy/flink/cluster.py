@@ -31,6 +31,7 @@ from typing import Any
 HOST = "127.0.0.1"
 HERE = Path(__file__).resolve().parent
 POM = HERE / "pom.xml"
+JOB_SERVER_SOURCE = HERE / "JobServer.java"
 
 JOB_MANAGER, JOB_SERVER, WORKER_POOL = "jobmanager", "jobserver", "workerpool"
 STATE_FILE = "cluster.json"
@@ -429,7 +430,7 @@ def _commands(java: str, jars: Path, state: Path, python: str, cluster: Cluster)
         },
         JOB_SERVER: [
             *server,
-            "org.apache.beam.runners.flink.FlinkJobServerDriver",
+            str(JOB_SERVER_SOURCE),
             *("--job-host", HOST, "--job-port", str(ports.job), "--artifact-port", str(ports.artifact)),
             *("--expansion-port", "-1", "--artifacts-dir", str(temporary / "artifacts")),
             *("--flink-master", f"{HOST}:{ports.rest}", "--flink-conf-dir", str(configuration)),

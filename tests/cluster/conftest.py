@@ -36,13 +36,6 @@ ROUND_TABLES = ("frontier", "harvest", "keywords", "relations", "base_concepts",
 SNAPSHOT_TABLES = ("pages", "links", "clicks", "aliases", "history", "rejects")
 
 
-def pytest_ignore_collect(config: pytest.Config) -> bool | None:
-    """Leaves these tests out unless the command names their folder."""
-    here = Path(__file__).resolve().parent
-    named = [Path(config.invocation_params.dir, argument.split("::")[0]).resolve() for argument in config.args]
-    return None if any(path == here or here in path.parents for path in named) else True
-
-
 def semrank(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Runs a command in a process of its own, as users do."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}

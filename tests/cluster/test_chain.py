@@ -23,6 +23,9 @@ def check_same(chain: Chain, expected: Chain) -> None:
 def test_flink(parallelism: int, cluster: FlinkCluster, local_chain: Chain, tmp_path: Path) -> None:
     chain = run_chain(local_chain.web, tmp_path, *cluster.options(parallelism))
     check_same(chain, local_chain)
+    # Flink's processes have Beam on their class path; to bring its jars with every job takes longer than such a job.
+    brought = [path for path in (cluster.state / "tmp").glob("*/blobStorage/job_*/*") if path.is_file()]
+    assert not [path for path in brought if path.read_bytes().startswith(b"PK")]
 
 
 def test_prism(prism: str, local_chain: Chain, tmp_path: Path) -> None:
