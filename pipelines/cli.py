@@ -118,10 +118,13 @@ def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
     """Runs one command with its own arguments (of the process if None); gives the exit status."""
     # Beam speaks of optional packages while it is imported; that is nothing for the user of a command.
     logging.getLogger().setLevel(logging.ERROR)
+    from transforms.columnar.objects import use_options
+
     module = importlib.import_module(f"pipelines.{command}")
     parser = command_parser(command, module)
     parsed, beam_arguments = parser.parse_known_args(sys.argv[1:] if arguments is None else list(arguments))
     _set_up_logging(parsed)
+    use_options(beam_arguments)
     try:
         if command in MANIFESTS and parsed.json:
             status = _run_for_machines(module, parsed, beam_arguments)

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("columnar", "sources", "weblog", "context", "lattice", "similarity", "ranking", "frontier")
 """The rooms of `transforms`, upstream first."""
 
-BEAM_MODULES = {"transforms/columnar/coder.py", "transforms/columnar/files.py"} | {
+BEAM_MODULES = {f"transforms/columnar/{name}.py" for name in ("coder", "files", "objects")} | {
     path.relative_to(ROOT).as_posix() for room in ROOMS for path in (ROOT / "transforms" / room).glob("*steps.py")
 }
 """Where Beam may be imported besides `pipelines`: the steps, the coder, and the file systems."""

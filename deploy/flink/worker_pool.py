@@ -15,6 +15,8 @@ from types import FrameType
 from typing import Any
 
 import grpc  # type: ignore[import-untyped]
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc
 from apache_beam.runners.worker.sdk_worker import SdkHarness
 from apache_beam.utils import thread_pool_executor
@@ -76,6 +78,8 @@ def serve(port: int) -> None:
 
 def work(address: str, name: str) -> None:
     """Is a worker until the address's owner hangs up."""
+    # S3's filesystem wants options; what it needs stands in the environment.
+    FileSystems.set_options(PipelineOptions([]))
     SdkHarness(address, worker_id=name).run()
 
 

@@ -17,6 +17,7 @@ from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadat
 from apache_beam.io.filesystems import FileSystems
 
 from schemas.errors import InputError
+from transforms.columnar.objects import create_object
 
 MANIFEST = "manifest.json"
 
@@ -108,10 +109,10 @@ def write_manifest(folder: str, manifest: dict[str, Any]) -> None:
         InputError: in a bucket, another run has written one since the folder was claimed.
     """
     path = join(folder, MANIFEST)
-    if path.startswith("gs://"):
-        _create_object(path, _json(manifest))
-    else:
+    if is_local(path):
         write_bytes(path, _json(manifest))
+    elif not create_object(path, _json(manifest)):
+        raise InputError(f"{path}: another run has finished there meanwhile, expected a folder of its own")
 
 
 def write_json(path: str, value: dict[str, Any]) -> None:
@@ -121,20 +122,6 @@ def write_json(path: str, value: dict[str, Any]) -> None:
 
 def _json(value: dict[str, Any]) -> bytes:
     return (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()
-
-
-def _create_object(path: str, content: bytes) -> None:
-    """Writes an object of a bucket on the condition that none has the name: of two runs one wins, the other says so."""
-    # Only who has buckets has these packages.
-    from apache_beam.io.gcp.gcsio import GcsIO, parse_gcs_path
-    from google.api_core.exceptions import PreconditionFailed
-
-    bucket, name = parse_gcs_path(path)
-    blob = GcsIO().client.bucket(bucket).blob(name)
-    try:
-        blob.upload_from_string(content, content_type="application/json", if_generation_match=0)
-    except PreconditionFailed as cause:
-        raise InputError(f"{path}: another run has finished there meanwhile, expected a folder of its own") from cause
 
 
 def read_manifest(folder: str, kind: str) -> dict[str, Any]:
