@@ -26,6 +26,14 @@ POOL_PORT = 50000
 """Port of the SDK image's worker pool."""
 
 
+POD_FIELDS = {"podTemplate", "replicas", "resource"}
+DEPLOYMENT_FIELDS = {
+    "flinkConfiguration", "flinkVersion", "image", "imagePullPolicy", "ingress", "job", "jobManager",
+    "logConfiguration", "mode", "podTemplate", "restartNonce", "serviceAccount", "taskManager",
+}  # fmt: skip
+"""Fields of a FlinkDeployment's specification, and of its two kinds of pods, as the operator's v1beta1 defines them."""
+
+
 def pom_property(name: str) -> str:
     space = {"m": "http://maven.apache.org/POM/4.0.0"}
     found = ET.parse(FOLDER / "pom.xml").find(f"m:properties/m:{name}", space)
@@ -146,6 +154,32 @@ def test_kubernetes_addresses() -> None:
     for pod in pods:
         assert [volume["persistentVolumeClaim"]["claimName"] for volume in pod["volumes"]] == [claim]
         assert all(each["volumeMounts"] == [{"name": "data", "mountPath": "/data"}] for each in pod["containers"])
+
+
+def test_the_operator_knows_the_fields_of_the_deployment() -> None:
+    deployment = of_kind("FlinkDeployment")
+    assert deployment["apiVersion"] == "flink.apache.org/v1beta1"
+    spec = deployment["spec"]
+    assert set(spec) <= DEPLOYMENT_FIELDS
+    for pods in ("jobManager", "taskManager"):
+        assert set(spec[pods]) <= POD_FIELDS
+        assert set(spec[pods]["resource"]) <= {"cpu", "memory", "ephemeralStorage"}
+    # Only a standalone cluster has the TaskManagers that `replicas` tells; without a job it is one for sessions.
+    assert spec["mode"] == "standalone"
+    assert "job" not in spec
+    assert all(isinstance(value, str) for value in spec["flinkConfiguration"].values())
+    containers = [container["name"] for container in spec["taskManager"]["podTemplate"]["spec"]["containers"]]
+    assert containers.count("flink-main-container") == 1, "the operator puts Flink into the container of this name"
+
+
+def test_job_servers_get_options_that_the_job_server_has(tmp_path: Path) -> None:
+    """`cluster up` runs Beam's job server with these options; one that it doesn't know ends it at once."""
+    started = cluster._commands("java", tmp_path, tmp_path, "python", Cluster(Sizes(), Ports(1, 2, 3, 4, 5, 6), {}))
+    known = {word for word in started[cluster.JOB_SERVER] if word.startswith("--")}
+    in_compose = compose()["services"]["jobserver"]["command"]
+    in_kubernetes = of_kind("Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
+    for arguments in (in_compose, in_kubernetes):
+        assert {argument.split("=")[0] for argument in arguments} <= known
 
 
 @pytest.mark.parametrize(
