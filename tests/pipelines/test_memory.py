@@ -22,7 +22,7 @@ from pipelines.cli import main
 from pipelines.config import GRAPH_RANKERS, round_config
 from pipelines.memory import worker_memory
 from pipelines.queue import queue_from_seeds
-from pipelines.runtime import beam_options
+from pipelines.runtime import _user_error, beam_options
 from schemas.errors import InputError
 from transforms.columnar import steps
 from transforms.columnar.worker_memory import HELD, OWN_BYTES, held_by
@@ -223,3 +223,17 @@ def test_every_stage_that_is_listed_exists(web: Input, tmp_path: Path) -> None:
     for stage, held in listed.items():
         unknown = {*held.factors, *held.working} - {name for each in held.stages for name in found[each]}
         assert not unknown, stage
+
+
+def test_a_refusal_on_a_cluster_is_told_as_one_here() -> None:
+    """A runner hands a worker's error on as text, with the step and Java's part of the story around it."""
+    refusal = "--worker-memory: found 145 MiB, expected 158 MiB, which 'settle relations' takes on a worker (relations)"
+    text = (
+        "Pipeline job-7 failed in state FAILED: java.lang.RuntimeError: Error received from SDK harness for "
+        'instruction 4: Traceback (most recent call last):\n  File "x.py", line 3, in check\n    raise InputError(\n'
+        f"schemas.errors.InputError: {refusal} [while running 'settle all relations/settle relations/gather']\n\n"
+        "\tat org.apache.beam"
+    )
+    error = _user_error(RuntimeError(text))
+    assert error is not None
+    assert str(error) == refusal
