@@ -20,14 +20,10 @@ from scipy.optimize import linear_sum_assignment
 from benchmarks.harness import Measurement, Prepared, Result, interleaved
 from transforms.lattice.closed_sets import closed_sets
 from transforms.lattice.context import Concepts, FormalContext
-from transforms.similarity.concept_similarity import (
-    BaseLattice,
-    BestScores,
-    SimilaritySettings,
-    best_base_concepts,
-    best_per_object,
-)
+from transforms.similarity.base_lattice import BaseLattice
+from transforms.similarity.concept_similarity import BestScores, best_base_concepts, best_per_object
 from transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy, ics_block
+from transforms.similarity.settings import SimilaritySettings
 
 Int64s = npt.NDArray[np.int64]
 

@@ -67,7 +67,7 @@ from transforms.ranking.graph_steps import RateHosts
 from transforms.ranking.scores import unscored_rows, with_scores
 from transforms.ranking.semrank import concept_rows, keyword_table
 from transforms.ranking.steps import RankBySemRank, WriteConcepts, keyword_rows, relation_rows
-from transforms.similarity.concept_similarity import SimilaritySettings
+from transforms.similarity.settings import SimilaritySettings
 from transforms.sources.urls import host_of
 from transforms.weblog.relations import ISA, PART_OF
 from transforms.weblog.steps import LearnRelations, ReadClickFacts, SettleRelations

@@ -33,14 +33,10 @@ from transforms.columnar.ids import set_id
 from transforms.lattice.context import Concepts
 from transforms.lattice.mining import LATTICE_SCHEMA, OBJECTS, MiningContext, lattice_concepts, mine_bundle
 from transforms.lattice.search_space import RankedContext
-from transforms.similarity.concept_similarity import (
-    BaseLattice,
-    BestScores,
-    SimilaritySettings,
-    best_per_object,
-    matching,
-)
+from transforms.similarity.base_lattice import BaseLattice
+from transforms.similarity.concept_similarity import BestScores, best_per_object, matching
 from transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy
+from transforms.similarity.settings import SimilaritySettings
 
 CURRENT_CONCEPTS = "current_concepts"
 

@@ -48,7 +48,7 @@ from transforms.context.words import DEFAULT_LANGUAGE, lemmas_of
 from transforms.lattice.mining import LATTICE_SCHEMA, MiningContext, bundle_rows, lattice_table, mine_bundle
 from transforms.ranking.replay import Float64s, Moment, candidate_scores
 from transforms.ranking.semrank import SCORE_SCHEMA, Judge, Scoring, join_scores
-from transforms.similarity.concept_similarity import SimilaritySettings
+from transforms.similarity.settings import SimilaritySettings
 from transforms.weblog import relations
 from transforms.weblog.clicks import COLUMNS as CLICK_COLUMNS
 from transforms.weblog.clicks import Clicks, read_clicks, url_word_clicks

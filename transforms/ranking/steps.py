@@ -17,7 +17,7 @@ from transforms.context.steps import number_words
 from transforms.lattice import mining
 from transforms.lattice.steps import MineConcepts, PlanBundles
 from transforms.ranking import semrank
-from transforms.similarity.concept_similarity import SimilaritySettings
+from transforms.similarity.settings import SimilaritySettings
 from transforms.weblog.relations import ISA, PART_OF
 
 

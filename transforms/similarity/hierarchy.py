@@ -396,7 +396,7 @@ class IcsRows:
 
     def write(self, columns: npt.NDArray[np.integer], block: Float64s) -> None:
         """Writes the similarities with some columns' words into a block, float64[len(rows), len(columns)]."""
-        hierarchy, shares = self.hierarchy, _shares(self.hierarchy, self.words)
+        hierarchy, shares = self.hierarchy, word_shares(self.hierarchy, self.words)
         width = min(max(SHARED_CELLS // max(1, len(self.above.components)), SLAB // 8), SLAB)
         buffer = np.empty((len(self.above.components), min(width, len(columns))))
         for start in range(0, len(columns), width):
@@ -405,7 +405,7 @@ class IcsRows:
             shared = buffer[:, : len(components)]
             _write_shared_information(hierarchy, self.above, components, shared)
             _write_ics(
-                (shares, _shares(hierarchy, words)),
+                (shares, word_shares(hierarchy, words)),
                 shared,
                 (self.places, column_places),
                 hierarchy.top_information,
@@ -441,7 +441,7 @@ class _Above:
         by_child = np.argsort(position[child], kind="stable")
         parents, starts = position[parent[by_child]], pointers(degrees[order].astype(np.int64))
         steps: list[tuple[int, int, Int64s]] = []
-        for start, end in _runs(layers[order]):
+        for start, end in runs(layers[order]):
             degree = degrees[order[start:end]]
             together = int(degree[FEW]) if len(degree) > FEW else 0
             for number in range(together):
@@ -487,7 +487,7 @@ def _closure(hierarchy: WeightedHierarchy, components: Int64s) -> tuple[Int64s, 
     below = np.zeros((len(ancestors), -(-len(components) // 8)), dtype=np.uint8)
     below[np.searchsorted(ancestors, components)] = np.packbits(np.eye(len(components), dtype=np.bool_), axis=1)
     # The parent's layer is above the child's, so a child is complete once all parents in deeper layers are.
-    for start, end in _runs(hierarchy.component_layer[ancestors[parent]]):
+    for start, end in runs(hierarchy.component_layer[ancestors[parent]]):
         targets, sources = parent[start:end], child[start:end]
         first = np.flatnonzero(np.concatenate([[True], targets[1:] != targets[:-1]]))
         below[targets[first]] |= np.bitwise_or.reduceat(below[sources], first, axis=0)
@@ -514,14 +514,14 @@ def _upward_edges(hierarchy: WeightedHierarchy, components: Int64s) -> tuple[Int
     return ancestors, child[order], parent[order]
 
 
-def _runs(values: Int32s) -> Iterator[tuple[int, int]]:
+def runs(values: Int32s) -> Iterator[tuple[int, int]]:
     """(start, end) of the runs of equal neighbours."""
     if len(values):
         cuts = np.flatnonzero(values[1:] != values[:-1]) + 1
         yield from zip([0, *cuts.tolist()], [*cuts.tolist(), len(values)], strict=True)
 
 
-def _shares(hierarchy: WeightedHierarchy, words: npt.NDArray[np.integer]) -> Float64s:
+def word_shares(hierarchy: WeightedHierarchy, words: npt.NDArray[np.integer]) -> Float64s:
     """What each word adds to the denominators, -log p(n) w(n); inf, which makes the quotient 0, without clicks."""
     share: Float64s = hierarchy.information[words] * hierarchy.weight[words]
     share[hierarchy.probability[words] == 0] = np.inf

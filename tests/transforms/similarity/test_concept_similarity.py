@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -16,19 +17,19 @@ from scipy.optimize import linear_sum_assignment
 
 from tests.transforms.similarity.naive import NaiveHierarchy, Words, naive_similarity, word_sets
 from transforms.lattice.context import Concepts
-from transforms.similarity import concept_similarity as kernel
+from transforms.similarity import base_lattice, concept_similarity, contest, every_pair, linked, word_pairs
+from transforms.similarity.base_lattice import BaseLattice
 from transforms.similarity.concept_similarity import (
-    BaseLattice,
     BestPairs,
     BestScores,
-    Floor,
-    SimilaritySettings,
     best_base_concepts,
     best_per_object,
     matching,
     merge_best,
 )
+from transforms.similarity.contest import Floor
 from transforms.similarity.hierarchy import WeightedHierarchy
+from transforms.similarity.settings import SimilaritySettings
 
 PROFILES = {
     "paper-2013": SimilaritySettings(),
@@ -37,6 +38,17 @@ PROFILES = {
     "nearly all extension": SimilaritySettings(weight=1 - 1e-6),
     "no extension": SimilaritySettings(weight=0.0, intension_norm="max"),
 }
+
+TUNED: list[list[tuple[ModuleType, str]]] = [
+    [(base_lattice, "BLOCK_CELLS"), (linked, "BLOCK_CELLS"), (every_pair, "BLOCK_CELLS")],
+    [(base_lattice, "CACHE_BYTES")],
+    [(every_pair, "UNLINKED_ROUNDS")],
+    [(contest, "FIRST_TRIES")],
+    [(linked, "LINKED_ROUNDS"), (linked, "LINKED_PAIRS")],
+    [(concept_similarity, "FIRST_HEAD")],
+    [(word_pairs, "ANCESTOR_SLAB")],
+]
+"""Constants that decide how much is done at a time, and nothing else."""
 
 Pair = tuple[Sequence[int], Sequence[int]]
 
@@ -96,14 +108,13 @@ def instances(draw: st.DrawFn, words: int = 8, queue: int = 4, objects: int = 5)
 @given(
     words=word_sets(),
     instance=instances(),
-    sizes=st.sampled_from([(1, 1, 1, 1), (9, 700, 2, 2), (1 << 21, 1 << 28, 4, 4)]),
+    sizes=st.sampled_from([(1, 1, 1, 1, 0, 1, 1), (9, 700, 2, 2, 1, 2, 2), (1 << 21, 1 << 28, 4, 4, 64, 64, 4096)]),
 )
-def test_equals_the_definitions(
-    profile: str, words: Words, instance: Instance, sizes: tuple[int, int, int, int]
-) -> None:
+def test_equals_the_definitions(profile: str, words: Words, instance: Instance, sizes: tuple[int, ...]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        for name, size in zip(("BLOCK_CELLS", "CACHE_BYTES", "UNLINKED_ROUNDS", "FIRST_TRIES"), sizes, strict=True):
-            patch.setattr(kernel, name, size)
+        for names, size in zip(TUNED, sizes, strict=True):
+            for module, name in names:
+                patch.setattr(module, name, size)
         found = instance.best(words.build(), PROFILES[profile])
     check(found, instance.naive(NaiveHierarchy(words), PROFILES[profile]))
 
@@ -246,7 +257,7 @@ def test_greedy_matchings_are_bounded_by_the_optimum(data: st.DataObject, shape:
     padding = ((0, 0), (0, min(filling, more)), (0, 0)) if fill_rows else ((0, 0), (0, 0), (0, filling))
     padded = np.pad(block, padding, constant_values=-1.0)
     bound = padded.max(axis=2, initial=0.0).sum(axis=1)
-    matched, upper = kernel._greedy_matchings(padded, np.array([rows]), bound)
+    matched, upper = contest._greedy_matchings(padded, np.array([rows]), bound)
     optimum = block[0][linear_sum_assignment(block[0], maximize=True)].sum()
     assert matched[0] <= optimum <= upper[0] <= bound[0]
     if rows <= 3:

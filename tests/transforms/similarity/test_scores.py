@@ -13,15 +13,11 @@ from scipy import sparse
 
 from schemas.errors import InputError
 from transforms.lattice.context import Concepts
-from transforms.similarity import concept_similarity
-from transforms.similarity.concept_similarity import (
-    BaseLattice,
-    BestScores,
-    SimilaritySettings,
-    best_per_object,
-    matching,
-)
+from transforms.similarity import every_pair, linked
+from transforms.similarity.base_lattice import BaseLattice
+from transforms.similarity.concept_similarity import BestScores, best_per_object, matching
 from transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy, ics
+from transforms.similarity.settings import SimilaritySettings
 
 WORDS = 7
 QUEUE = 4
@@ -129,9 +125,9 @@ def test_equals_the_definitions(
                 entry = (similarity, extension, intension, base_number, int(current_ids[number]))
                 expected.setdefault(member, []).append(entry)
 
-    original = concept_similarity.BLOCK_CELLS
-    concept_similarity.BLOCK_CELLS = cells
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (every_pair, linked):
+            patch.setattr(module, "BLOCK_CELLS", cells)
         best = BestScores.none(OBJECTS)
         concepts = Concepts.of(current_pairs)
         for start in range(0, len(concepts), batch):
@@ -145,8 +141,6 @@ def test_equals_the_definitions(
                 profile,
                 best,
             )
-    finally:
-        concept_similarity.BLOCK_CELLS = original
 
     for member in range(OBJECTS):
         entries = expected.get(member)

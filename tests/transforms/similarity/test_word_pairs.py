@@ -1,0 +1,45 @@
+"""Similarities of single pairs of words are those of blocks, to the last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from tests.transforms.similarity.naive import Words, word_sets
+from transforms.similarity import word_pairs
+from transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy, ics_block
+from transforms.similarity.word_pairs import WordPairs
+
+
+def check(hierarchy: WeightedHierarchy) -> None:
+    count = len(hierarchy)
+    first, second = (side.ravel() for side in np.indices((count, count)))
+    words = np.arange(count)
+    pairs = WordPairs.of(hierarchy)
+    for _ in range(2):
+        found = pairs.similarities(first, second).reshape(count, count)
+        np.testing.assert_array_equal(found, ics_block(hierarchy, words, words))
+
+
+@pytest.mark.parametrize(("slab", "kept"), [(1, 0), (3, 1 << 10), (65, 1 << 20), (4096, 1 << 20)])
+@given(words=word_sets())
+def test_equals_blocks(slab: int, kept: int, words: Words) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(word_pairs, "ANCESTOR_SLAB", slab)
+        patch.setattr(word_pairs, "ANCESTOR_BYTES", kept)
+        check(words.build())
+
+
+@pytest.mark.parametrize("edges", [200, 600, 2_000])
+@pytest.mark.parametrize("slab", [64, 128])
+def test_many_ancestors(edges: int, slab: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(edges)
+    count = 400
+    clicks = (random.pareto(0.7, count) * 3).astype(np.int64)
+    wholes = (count * random.random(edges) ** 2).astype(np.int64)
+    parts = (wholes + 1 + (count - 1) * random.random(edges) ** 3).astype(np.int64) % count
+    everywhere = np.ones(count, dtype=np.bool_)
+    isa = random.integers(0, count, (2, 50))
+    monkeypatch.setattr(word_pairs, "ANCESTOR_SLAB", slab)
+    check(build_hierarchy(count, clicks, everywhere, everywhere, (wholes, parts), (isa[0], isa[1])))

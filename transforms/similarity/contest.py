@@ -1,0 +1,278 @@
+"""Current concepts that race for their best base concepts: pairs, their extensions, matchings, and who leads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+
+from transforms.columnar.arrays import group_starts
+from transforms.lattice.context import Concepts
+from transforms.similarity.base_lattice import BaseLattice, ones
+from transforms.similarity.hierarchy import Bools, Float64s, Int64s
+from transforms.similarity.settings import EDGE_KINDS, SimilaritySettings
+
+FIRST_TRIES = 4
+"""Pairs of a row that are tried together once all that are left are listed; a round costs as much as some pairs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Floor:
+    """What a pair of each current concept must reach to matter, arrays of length n.
+
+    Attributes:
+        score: float64; a pair below it does not matter. -1 lets every pair pass.
+        base: position in the base lattice, int64; a pair as similar as `score` must have a base concept up to this one.
+    """
+
+    score: Float64s
+    base: Int64s
+
+
+@dataclass(eq=False)
+class Race:
+    """Best pair so far of each row; rows are current concepts, bases positions in the base lattice.
+
+    Attributes:
+        score: similarity to reach, float64[n].
+        limit: a pair that just reaches it needs a base below this one, int64[n].
+        base: base of the best pair, -1 before there is one, int64[n].
+        extension: of the best pair, float64[n].
+        intension: likewise.
+        examined: see `BestPairs`.
+        assignments: likewise.
+    """
+
+    score: Float64s
+    limit: Int64s
+    base: Int64s
+    extension: Float64s
+    intension: Float64s
+    examined: int = 0
+    assignments: int = 0
+
+    @classmethod
+    def start(cls, count: int, bases: int, floor: Floor | None) -> Race:
+        """The race before any pair is known."""
+        score = np.full(count, -1.0) if floor is None else floor.score.copy()
+        limit = np.full(count, bases, dtype=np.int64) if floor is None else floor.base + 1
+        return cls(score, limit, np.full(count, -1, dtype=np.int64), np.zeros(count), np.zeros(count))
+
+    def leads(self, rows: Int64s, score: Float64s, base: Int64s) -> Bools:
+        """Whether pairs of this similarity would be the best of their rows."""
+        best = self.score[rows]
+        return np.asarray((score > best) | ((score == best) & (base < self.limit[rows])), dtype=np.bool_)
+
+    def leads_unlinked(self, settings: SimilaritySettings) -> Bools:
+        """Whether an unlinked pair could still be the best of each row, bool[n]."""
+        largest = settings.largest_unlinked
+        return np.asarray((largest > self.score) | ((largest == self.score) & (self.limit > 0)), dtype=np.bool_)
+
+    def enter(self, rows: Int64s, base: Int64s, score: Float64s, extension: Float64s, intension: Float64s) -> None:
+        """Enter pairs; of several of a row the best counts."""
+        order = np.lexsort((base, -score, rows))
+        order = order[group_starts(rows[order])]
+        order = order[self.leads(rows[order], score[order], base[order])]
+        row = rows[order]
+        self.score[row], self.limit[row], self.base[row] = score[order], base[order], base[order]
+        self.extension[row], self.intension[row] = extension[order], intension[order]
+
+
+def extensions(current: Concepts, edges: sparse.csr_array, base: BaseLattice, settings: SimilaritySettings) -> Pairs:
+    """The pairs whose extension is above 0, by ascending rows, which are positions in `current`."""
+    counts = edge_counts(current, edges) @ base.extents
+    row = np.repeat(np.arange(len(current), dtype=np.int64), np.diff(counts.indptr))
+    column = counts.indices.astype(np.int64)
+    return Pairs(row, column, extensions_of(counts.data, current.support[row], base.supports[column], settings))
+
+
+def edge_counts(current: Concepts, edges: sparse.csr_array) -> sparse.csr_array:
+    """Counts of links and c-edges between the objects of concepts and queue URLs, CSR int64[concepts, queue]."""
+    members = ones(current.extent_indptr, current.extent_indices, edges.shape[0], np.int64)
+    return sparse.csr_array(members @ edges)
+
+
+def extensions_of(counts: Int64s, support: Int64s, base_support: Int64s, settings: SimilaritySettings) -> Float64s:
+    """Ext of pairs of concepts from what counts between them (P13 Def. 14, Formica 2006), elementwise."""
+    larger = np.maximum(np.maximum(support, base_support), 1) * (EDGE_KINDS if settings.extension == "links" else 1)
+    return np.asarray(np.minimum(counts / larger, 1.0))
+
+
+class Pairs(NamedTuple):
+    """Pairs of concepts.
+
+    Attributes:
+        rows: positions of the current concepts, int64[p].
+        columns: of the base concepts, int64[p].
+        extension: float64[p].
+    """
+
+    rows: Int64s
+    columns: Int64s
+    extension: Float64s
+
+    def select(self, chosen: Int64s | Bools | slice) -> Pairs:
+        """Some of the pairs."""
+        return Pairs(self.rows[chosen], self.columns[chosen], self.extension[chosen])
+
+
+@dataclass(eq=False)
+class Contest:
+    """Current concepts that race together.
+
+    Attributes:
+        base: the base lattice.
+        settings: how similarities are computed.
+        race: what is known of all rows.
+        rows: rows of the race, int64[r]; others are called by their positions here.
+        sizes: |Y2| of each, int64[r].
+    """
+
+    base: BaseLattice
+    settings: SimilaritySettings
+    race: Race
+    rows: Int64s
+    sizes: Int64s
+
+    def _norms(self, rows: Int64s, columns: Int64s) -> Int64s:
+        """What the matchings of pairs are divided by; 1 where both or one intent is empty and they are 0."""
+        sizes, base_sizes = self.sizes[rows], self.base.sizes[columns]
+        norms = (
+            np.minimum(sizes, base_sizes) if self.settings.intension_norm == "min" else np.maximum(sizes, base_sizes)
+        )
+        return np.maximum(norms, 1)
+
+    def _leads(self, rows: Int64s, columns: Int64s, bounds: Float64s) -> Bools:
+        return self.race.leads(self.rows[rows], bounds, self.base.columns[columns])
+
+    def _try_all(self, pairs: Pairs, bounds: Float64s) -> None:
+        """Examine pairs by descending bounds, a few of a row, then twice as many, until none could lead."""
+        count = FIRST_TRIES
+        while len(pairs.rows):
+            order = np.lexsort((self.base.columns[pairs.columns], -bounds, pairs.rows))
+            pairs, bounds = pairs.select(order), bounds[order]
+            starts = group_starts(pairs.rows)
+            now = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order))) < count
+            self._examine(*pairs.select(now))
+            left = ~now & self._leads(pairs.rows, pairs.columns, bounds)
+            pairs, bounds = pairs.select(left), bounds[left]
+            count *= 2
+
+    def _examine(self, rows: Int64s, columns: Int64s, extension: Float64s) -> Float64s:
+        """Enter pairs into the race with their similarities.
+
+        Returns:
+            The similarities, float64[len(rows)]; -1 for a pair that turned out not to lead.
+        """
+        raise NotImplementedError
+
+    def _weigh(self, rows: Int64s, columns: Int64s, extension: Float64s, values: Float64s) -> Float64s:
+        """`_examine` for pairs whose words' similarities are known; `values` as in `_settle`."""
+        result = np.full(len(rows), -1.0)
+        bound = values.max(axis=2, initial=0.0).sum(axis=1)
+        left = np.flatnonzero(self._could_lead(rows, columns, extension, bound))
+        result[left] = self._settle(rows[left], columns[left], extension[left], bound[left], values[left])
+        return result
+
+    def _could_lead(self, rows: Int64s, columns: Int64s, extension: Float64s, bound: Float64s) -> Bools:
+        """Whether pairs whose matchings have at most some weight could be the best of their rows."""
+        return self._leads(rows, columns, self.settings.upper_bound(extension, bound / self._norms(rows, columns)))
+
+    def _settle(
+        self, rows: Int64s, columns: Int64s, extension: Float64s, bound: Float64s, values: Float64s
+    ) -> Float64s:
+        """Enter pairs into the race.
+
+        Args:
+            rows: positions in `rows` of the block, int64[p].
+            columns: int64[p].
+            extension: float64[p].
+            bound: sums of the rows' largest values, float64[p].
+            values: similarities of words, those of the smaller intent in the rows, float64[p, words, words]; filling,
+                where there is any, is negative and the last rows or columns.
+        """
+        counts = np.minimum(self.base.sizes[columns], self.sizes[rows])
+        matched, bound = _greedy_matchings(values, counts, bound)
+        result = np.full(len(rows), -1.0)
+        settled = matched == bound
+        left = np.flatnonzero(settled)
+        result[left] = self._enter(rows[left], columns[left], extension[left], matched[left])
+        left = np.flatnonzero(~settled)
+        left = left[self._could_lead(rows[left], columns[left], extension[left], bound[left])]
+        self.race.assignments += len(left)
+        # A row that is filling may have any column: it adds 0.
+        chosen = np.zeros((len(left), values.shape[1]), dtype=np.int64)
+        for i, (pair, words) in enumerate(zip(left.tolist(), counts[left].tolist(), strict=True)):
+            chosen[i, :words] = linear_sum_assignment(values[pair, :words], maximize=True)[1]
+        weights = np.maximum(np.take_along_axis(values[left], chosen[:, :, None], axis=2), 0.0).sum(axis=(1, 2))
+        result[left] = self._enter(rows[left], columns[left], extension[left], weights)
+        return result
+
+    def _enter(self, rows: Int64s, columns: Int64s, extension: Float64s, weights: Float64s) -> Float64s:
+        """Enter pairs into the race with the weights of their matchings, and give back their similarities."""
+        intension = weights / self._norms(rows, columns)
+        similarity = self.settings.similarity(extension, intension)
+        self.race.enter(self.rows[rows], self.base.columns[columns], similarity, extension, intension)
+        return similarity
+
+
+def first_of_rows(rows: Int64s, bounds: Float64s, base: Int64s, bases: int) -> Int64s:
+    """The pair with the largest bound of each row, of equal ones that with the first base concept.
+
+    Args:
+        rows: ascending, int64[p].
+        bounds: float64[p].
+        base: positions in the base lattice, int64[p].
+        bases: number of base concepts.
+    """
+    starts = group_starts(rows)
+    if not len(starts):
+        return np.zeros(0, dtype=np.int64)
+    lengths = np.diff(starts, append=len(bounds))
+    top = bounds == np.repeat(np.maximum.reduceat(bounds, starts), lengths)
+    ranks = np.where(top, base, bases)
+    return np.flatnonzero(top & (ranks == np.repeat(np.minimum.reduceat(ranks, starts), lengths)))
+
+
+def _greedy_matchings(values: Float64s, counts: Int64s, row_bound: Float64s) -> tuple[Float64s, Float64s]:
+    """Matchings made row by row, and upper bounds of the optimal ones.
+
+    Args:
+        values: float64[p, rows, columns], >= 0 and negative in filling; the filling is at the end of the rows or of the
+            columns, and no block has more rows than columns without it.
+        counts: matched pairs of each block, int64[p]: its rows without filling.
+        row_bound: sums of the rows' largest values, float64[p].
+
+    Returns:
+        (weight of a matching, upper bound) float64[p] each; where they are equal the matching is optimal.
+    """
+    matched, bound = _greedy(values), row_bound.copy()
+    behind = np.flatnonzero(matched < row_bound)
+    column_maxima = -np.sort(-values[behind].max(axis=1, initial=0.0), axis=1)
+    column_bound = np.where(np.arange(column_maxima.shape[1]) < counts[behind, None], column_maxima, 0.0).sum(axis=1)
+    bound[behind] = np.minimum(row_bound[behind], column_bound)
+    # In an optimal matching nobody can do better without somebody else's loss, so some order of the rows leads to it.
+    for count in (2, 3):
+        open_blocks = np.flatnonzero((matched < bound) & (counts == count))
+        if len(open_blocks):
+            for order in list(permutations(range(count)))[1:]:
+                total = _greedy(values[open_blocks[:, None], order])
+                matched[open_blocks] = np.maximum(matched[open_blocks], total)
+            bound[open_blocks] = matched[open_blocks]
+    return matched, bound
+
+
+def _greedy(values: Float64s) -> Float64s:
+    """Weight of the matchings that give each row in turn the largest value that is left, float64[p]."""
+    free = values.copy()
+    matched = np.zeros(len(values))
+    block = np.arange(len(values))
+    for row in range(values.shape[1]):
+        best = free[:, row].argmax(axis=1)
+        matched += np.maximum(values[block, row, best], 0.0)
+        free[block, :, best] = -1.0
+    return matched

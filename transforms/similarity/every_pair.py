@@ -1,0 +1,214 @@
+"""The best base concepts of those current concepts that links alone do not settle, by bounds for every pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from transforms.lattice.context import Concepts
+from transforms.similarity.base_lattice import BLOCK_CELLS, BOUND_UNITS, BaseLattice, WordSimilarities, word_limit
+from transforms.similarity.contest import Contest, Pairs, Race, extensions, first_of_rows
+from transforms.similarity.hierarchy import Float64s, Int64s
+from transforms.similarity.settings import SIMILARITY_DECIMALS, SimilaritySettings
+
+Float32s: TypeAlias = npt.NDArray[np.float32]
+
+BOUND_SLACK = 2.0**-12
+"""Relative widening of a bound: far above the rounding error of a float32 product, so that what does not attain a
+bound of 0 or 1 stays below it by more than similarities are rounded."""
+
+UNLINKED_ROUNDS = 4
+"""Unlinked candidates tried one a row before all that are left are listed: most rows need one or two."""
+
+
+def chunks(current: Concepts, rows: Int64s, base: BaseLattice, word_count: int) -> Iterator[tuple[Int64s, Int64s]]:
+    """Rows in groups whose words' similarities fit the memory budget, with the distinct words of each, ascending."""
+    limit = word_limit(base)
+    waiting = [rows] if len(rows) else []
+    while waiting:
+        group = waiting.pop()
+        seen = np.zeros(word_count, dtype=np.bool_)
+        seen[current.select(group).intent_indices] = True
+        if len(group) > 1 and np.count_nonzero(seen) > limit:
+            middle = len(group) // 2
+            waiting += [group[middle:], group[:middle]]
+        else:
+            yield group, np.flatnonzero(seen)
+
+
+def search_chunk(
+    current: Concepts,
+    edges: sparse.csr_array,
+    base: BaseLattice,
+    settings: SimilaritySettings,
+    rows: Int64s,
+    similarities: WordSimilarities,
+    race: Race,
+) -> None:
+    """Settles the best base concepts of some rows, whose words' similarities are there."""
+    sizes = np.diff(current.intent_indptr)[rows]
+    step = max(1, BLOCK_CELLS // len(base))
+    for size in np.unique(sizes).tolist():
+        of_size = rows[sizes == size]
+        for start in range(0, len(of_size), step):
+            part = of_size[start : start + step]
+            _Block.of(current.select(part), part, edges, base, settings, similarities, race).search()
+
+
+@dataclass(eq=False)
+class _Block(Contest):
+    """Current concepts with one number of words, against all columns.
+
+    Attributes:
+        intents: rows of the words' similarities, int64[r, |Y2|].
+        similarities: similarities of their words.
+        linked: the pairs with an extension above 0, by ascending rows.
+    """
+
+    intents: Int64s
+    similarities: WordSimilarities
+    linked: Pairs
+
+    @classmethod
+    def of(
+        cls,
+        current: Concepts,
+        rows: Int64s,
+        edges: sparse.csr_array,
+        base: BaseLattice,
+        settings: SimilaritySettings,
+        similarities: WordSimilarities,
+        race: Race,
+    ) -> _Block:
+        """The block of current concepts, which are at some rows of the race."""
+        intents = similarities.places[current.intent_indices].reshape(len(rows), -1)
+        linked = extensions(current, edges, base, settings)
+        sizes = np.diff(current.intent_indptr)
+        return cls(base, settings, race, rows, sizes, intents, similarities, linked)
+
+    def search(self) -> None:
+        """Settle the best pair of each row."""
+        intension = self._intension_bounds()
+        linked_intension = intension[self.linked.rows, self.linked.columns].astype(np.float64)
+        bounds = self.settings.upper_bound(self.linked.extension, linked_intension)
+        intension[self.linked.rows, self.linked.columns] = -1
+        if self._widening() < 4 * 10.0**-SIMILARITY_DECIMALS:
+            intension[intension >= 0] = 1.0
+        self._try_best_linked(bounds)
+        unlinked = self._try_unlinked(intension)
+        left = np.flatnonzero(self._leads(self.linked.rows, self.linked.columns, bounds))
+        linked = self.linked.select(left)
+        pairs = Pairs(
+            np.concatenate([linked.rows, unlinked[0]]),
+            np.concatenate([linked.columns, unlinked[1]]),
+            np.concatenate([linked.extension, np.zeros(len(unlinked[0]))]),
+        )
+        self._try_all(pairs, np.concatenate([bounds[left], unlinked[2]]))
+
+    def _widening(self) -> float:
+        """Least difference between the similarity of an unlinked pair and its bound, unless that is 0 or attained."""
+        weight = 1.0 if self.settings.weight is None else 1.0 - self.settings.weight
+        least = 1.0 / (BOUND_UNITS * max(self.intents.shape[1], self.base.padded.shape[1], 1))
+        return float(weight * least * BOUND_SLACK)
+
+    def _intension_bounds(self) -> Float32s:
+        """Upper bounds of the intension of all pairs, float32[r, b]: sums of the smaller intent's largest ics."""
+        base, size = self.base, self.intents.shape[1]
+        smaller = int(np.searchsorted(base.sizes, size, side="right"))
+        words = int(base.word_counts[smaller])
+        largest = BOUND_UNITS * min(size, base.padded.shape[1])
+        dtype = np.dtype(np.uint16 if largest <= np.iinfo(np.uint16).max else np.uint32)
+        sums = np.zeros((len(self.rows), len(base)), dtype=dtype)
+        if smaller and size:
+            maxima = self.similarities.upper[self.intents[:, 0], :words]
+            for i in range(1, size):
+                np.maximum(maxima, self.similarities.upper[self.intents[:, i], :words], out=maxima)
+            sums[:, :smaller] = (base.intents[:smaller, :words] @ maxima.T.astype(dtype, order="C")).T
+        least = int(np.searchsorted(base.sizes, size, side="left"))
+        if size and least < len(base):
+            others = self.similarities.column_maxima[self.intents[:, 0], least:].astype(dtype)
+            for i in range(1, size):
+                others += self.similarities.column_maxima[self.intents[:, i], least:]
+            sums[:, smaller:] = others[:, smaller - least :]
+            np.minimum(sums[:, least:smaller], others[:, : smaller - least], out=sums[:, least:smaller])
+        columns = np.arange(len(base))
+        scale = 1 / (self._norms(np.zeros_like(columns), columns) * (BOUND_UNITS * (1 - BOUND_SLACK)))
+        bounds = np.multiply(sums, scale.astype(np.float32), dtype=np.float32)
+        return np.minimum(bounds, 1.0, out=bounds)
+
+    def _try_best_linked(self, bounds: Float64s) -> None:
+        """Examine the linked pair with the largest bound of each row, and strike its bound out."""
+        chosen = first_of_rows(self.linked.rows, bounds, self.base.columns[self.linked.columns], len(self.base))
+        chosen = chosen[self._leads(self.linked.rows[chosen], self.linked.columns[chosen], bounds[chosen])]
+        self._examine(*self.linked.select(chosen))
+        bounds[chosen] = -1.0
+
+    def _try_unlinked(self, intension: Float32s) -> tuple[Int64s, Int64s, Float64s]:
+        """Examine unlinked pairs, the largest bound of each row first.
+
+        Args:
+            intension: bounds of the intension, float32[r, b]; negative for pairs that are no candidates. Overwritten.
+
+        Returns:
+            (rows, columns, bounds) of the pairs that could still lead.
+        """
+        active = np.arange(len(self.rows), dtype=np.int64)
+        for _ in range(UNLINKED_ROUNDS):
+            left = intension if len(active) == len(intension) else intension[active]
+            top = left.max(axis=1)
+            bound = self._unlinked_bound(top)
+            going = np.flatnonzero((top >= 0) & (bound >= self.race.score[self.rows[active]]))
+            if not len(going):
+                return _no_pairs()
+            left = left if len(going) == len(left) else left[going]
+            active, top, bound = active[going], top[going], bound[going]
+            ranks = np.where(left == top[:, None], self.base.columns, len(self.base))
+            columns = ranks.argmin(axis=1)
+            leading = self._leads(active, columns, bound)
+            active, columns, bound = active[leading], columns[leading], bound[leading]
+            similarity = self._examine(active, columns, np.zeros(len(active)))
+            intension[active, columns] = -1
+            # What is left of a row that attained its bound is less similar, or as similar with a larger id.
+            active = active[similarity < bound]
+        left = intension[active]
+        place, columns = np.nonzero(left >= 0)
+        bound = self._unlinked_bound(left[place, columns])
+        leading = self._leads(active[place], columns, bound)
+        return active[place[leading]], columns[leading], bound[leading]
+
+    def _unlinked_bound(self, intension: Float32s) -> Float64s:
+        return self.settings.upper_bound(np.zeros(len(intension)), intension.astype(np.float64))
+
+    def _examine(self, rows: Int64s, columns: Int64s, extension: Float64s) -> Float64s:
+        """Enter pairs into the race with their similarities.
+
+        Returns:
+            The similarities, float64[len(rows)]; -1 for a pair that turned out not to lead.
+        """
+        self.race.examined += len(rows)
+        base, size = self.base, self.intents.shape[1]
+        result = np.full(len(rows), -1.0)
+        smaller = base.sizes[columns] <= size
+        for base_first, group in ((True, np.flatnonzero(smaller)), (False, np.flatnonzero(~smaller))):
+            width = int(base.sizes[columns[group]].max(initial=0))
+            step = max(1, BLOCK_CELLS // max(1, width * size))
+            for start in range(0, len(group), step):
+                part = group[start : start + step]
+                current_words, base_words = self.intents[rows[part]], base.padded[columns[part], :width]
+                places = (
+                    (current_words[:, None, :], base_words[:, :, None])
+                    if base_first
+                    else (current_words[:, :, None], base_words[:, None, :])
+                )
+                values = self.similarities.exact[places]
+                result[part] = self._weigh(rows[part], columns[part], extension[part], values)
+        return result
+
+
+def _no_pairs() -> tuple[Int64s, Int64s, Float64s]:
+    return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
