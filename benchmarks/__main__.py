@@ -20,7 +20,7 @@ from benchmarks.harness import (
     write_results,
 )
 
-ONLY_BY_NAME = {"fuzz", "soak"}
+ONLY_BY_NAME = {"fuzz", "hostile", "soak"}
 """What compares with no peer and takes its time to find faults."""
 
 

@@ -72,7 +72,11 @@ def engine() -> str:
 
 
 def fuzz(target: str, seconds: float, findings: Path) -> Fuzzed:
-    """Fuzzes a target in a process of its own."""
+    """Fuzzes a target in a process of its own.
+
+    Raises:
+        RuntimeError: the engine did not begin.
+    """
     findings.mkdir(parents=True, exist_ok=True)
     return _guided(target, seconds, findings) if engine() == "atheris" else _mutated(target, seconds, findings)
 
@@ -103,6 +107,9 @@ def _guided(target: str, seconds: float, findings: Path) -> Fuzzed:
             spent = re.search(r"Done \d+ runs in (\d+) second", log)
             if spent is not None:
                 break
+            if not _statistic("inputs", log) and before == {path.name for path in findings.iterdir()}:
+                told = log.strip().splitlines() or ["no word"]
+                raise RuntimeError(f"{target} is not fuzzed: {told[-1]}")
             left /= 2
     found = sorted({path.name for path in findings.iterdir()} - before)
     hangs = sum(name.startswith(f"{target}-{_HANGS}") for name in found)

@@ -37,16 +37,26 @@ def _status(name: str) -> int:
     return int(next(line for line in lines if line.startswith(f"{name}:")).split()[1]) << 10
 
 
+def begin_peak() -> int:
+    """Lets the peak of this process's memory begin anew; gives the memory that it holds."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status("VmRSS")
+
+
+def peak_growth(before: int) -> int:
+    """The largest memory that this process held since `begin_peak`, less what it held then."""
+    return _status("VmHWM") - before
+
+
 def _run(function: Callable[..., Any], arguments: tuple[Any, ...], sender: Connection) -> None:
     limit = _status("VmSize") + HARD_LIMIT_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-    before, begin = _status("VmRSS"), time.process_time()
+    before, begin = begin_peak(), time.process_time()
     try:
         value: Any = function(*arguments)
     except BaseException as error:  # the parent raises it
         value = error
-    sender.send(Outcome(value, _status("VmHWM") - before, time.process_time() - begin))
+    sender.send(Outcome(value, peak_growth(before), time.process_time() - begin))
 
 
 def apart(function: Callable[..., Any], *arguments: Any, timeout: float = 120.0) -> Outcome:

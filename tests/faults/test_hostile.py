@@ -12,14 +12,12 @@ import random
 import struct
 import tarfile
 import zlib
-from collections import Counter
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import zstandard
 from hypothesis import given, settings
@@ -28,67 +26,35 @@ from hypothesis import strategies as st
 from pipelines.cli import main
 from schemas.errors import InputError
 from tests.faults.apart import MEBIBYTE, Outcome, apart
-from tests.snapshots import write_snapshot
-from tests.strategies import HOST, START
+from tests.faults.inputs import (
+    GIBIBYTE,
+    LOG_MEMORY,
+    MEMORY,
+    RECORD_BYTES,
+    URL,
+    one_click_users,
+    one_text,
+    one_word_pages,
+    page,
+    parquet,
+    parquet_rows,
+    rank,
+    read,
+    read_log,
+    zeros,
+)
+from tests.strategies import HOST
 from tests.transforms.sources.crawls import http, warc
-from tests.transforms.sources.logs.helpers import OPTIONS as LOG_OPTIONS
 from transforms.sources import parquet as parquet_module
 from transforms.sources import wikispeedia
 from transforms.sources.batch import MAX_REJECT_CHARS
-from transforms.sources.formats import FORMATS, listed_paths
-from transforms.sources.html import MAX_HTML_BYTES, MAX_TEXT_CHARS, read_html
+from transforms.sources.formats import listed_paths
+from transforms.sources.html import MAX_HTML_BYTES, MAX_TEXT_CHARS
 from transforms.sources.links import DEFAULT_MAX_LINKS
 from transforms.sources.logs.formats import FORMATS as LOG_FORMATS
-from transforms.sources.pages import CrawlLimits
 from transforms.sources.payload import MAX_ENCODINGS
 
-GIBIBYTE = 1 << 30
 WORDS = pa.list_(pa.string())
-RECORD_BYTES = CrawlLimits().max_record_bytes
-URL = "https://example.org/page"
-
-MEMORY = 160 * MEBIBYTE
-"""What a reader may take beyond its start, whatever the input: eight times the largest record."""
-
-LOG_MEMORY = 320 * MEBIBYTE
-"""The same of readers of logs, which hold blocks of 8 MiB some ten times over, and lines of up to 16 MiB."""
-
-
-def zeros(size: int, wbits: int = 31) -> bytes:
-    """A deflated run of NUL bytes: a thousandth of its size, made in an instant."""
-    block = bytes(MEBIBYTE)
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    packed = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
-    repeats = size // MEBIBYTE
-    body = packed * repeats + zlib.compressobj(9, zlib.DEFLATED, -15).flush()
-    if wbits < 0:
-        return body
-    checksum = 0
-    for _ in range(repeats):
-        checksum = zlib.crc32(block, checksum)
-    return b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + body + struct.pack("<II", checksum, size & 0xFFFFFFFF)
-
-
-def read(name: str, content: bytes) -> tuple[int, Counter[str], Counter[str]]:
-    """Records, fates and rows of a file of a crawl format."""
-    batches = FORMATS[name].read(io.BytesIO(content), source="file", start=0, end=None, limits=CrawlLimits())
-    return _summed(batches)
-
-
-def read_log(name: str, content: bytes) -> tuple[int, Counter[str], Counter[str]]:
-    return _summed(LOG_FORMATS[name].read(io.BytesIO(content), source="file", options=LOG_OPTIONS))
-
-
-def _summed(batches: Any) -> tuple[int, Counter[str], Counter[str]]:
-    records, fates, rows = 0, Counter[str](), Counter[str]()
-    for batch in batches:
-        records += batch.records
-        fates.update({"used": batch.used})
-        fates.update(batch.rejected)
-        fates.update(batch.ignored)
-        fates.update(batch.counters)
-        rows.update({table: values.num_rows for table, values in batch.tables.items()})
-    return records, fates, rows
 
 
 def check(outcome: Outcome, bound: int = MEMORY, seconds: float = 30.0) -> Any:
@@ -186,27 +152,11 @@ def test_a_path_list_that_unpacks_to_a_gigabyte(tmp_path: Path) -> None:
 # Parquet and Arrow
 
 
-def parquet(table: pa.Table, **options: Any) -> bytes:
-    sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd", **options)
-    return sink.getvalue()
-
-
-def one_text(length: int, rows: int, name: str = "text") -> bytes:
-    """Rows that all have one long text, which stands in the file once."""
-    texts = pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), pa.array(["x" * length]))
-    return parquet(pa.table({"url": [f"{HOST}/{row}" for row in range(rows)], name: texts}))
-
-
 def test_a_dictionary_that_stands_for_gigabytes() -> None:
     content = one_text(MEBIBYTE, 4_000, "title")
     assert len(content) < 100_000
     _, fates, rows = check(apart(parquet_rows, content), 4 * MEMORY)
     assert fates["used"] == rows["pages"] == 4_000
-
-
-def parquet_rows(content: bytes) -> tuple[int, Counter[str], Counter[str]]:
-    return read("pages", content)
 
 
 def test_a_cell_larger_than_a_record() -> None:
@@ -325,13 +275,6 @@ def test_arrow_files_are_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[
 # Pages
 
 
-def page(body: bytes) -> tuple[int, int, dict[str, int]]:
-    """Links and characters of text of a page, and what was counted."""
-    found = read_html(body, url=URL)
-    assert len(found.text or "") <= MAX_TEXT_CHARS
-    return len(found.links.targets), len(found.text or ""), dict(found.links.counters)
-
-
 def test_a_million_links_on_a_page() -> None:
     body = b"<a href=/x>" * 1_000_000
     links, _, counters = check(apart(page, body), 6 * MEMORY)
@@ -364,38 +307,13 @@ def test_a_huge_base() -> None:
 
 
 def test_a_page_that_is_one_word_is_ranked(tmp_path: Path) -> None:
-    words = "lattice " * (MAX_TEXT_CHARS // 8)
-    pages = [{"url": f"{HOST}/{name}", "text": words, "language": "en"} for name in ("q", "c", "d")]
-    links = [{"source_url": f"{HOST}/q", "target_url": f"{HOST}/{name}", "anchor_text": "x " * 250} for name in "cd"]
-    snapshot = write_snapshot(tmp_path / "snapshot", pages, links, [])
-    (tmp_path / "seeds.txt").write_text(f"{HOST}/q\n")
+    snapshot = one_word_pages(tmp_path, 3)
     outcome = apart(rank, str(snapshot), str(tmp_path / "seeds.txt"), str(tmp_path / "round"))
     assert check(outcome, 4 * MEMORY, 60) == 0
 
 
-def rank(snapshot: str, seeds: str, output: str, *options: str) -> int:
-    return main(["rank", "--snapshot", snapshot, "--seeds", seeds, "--output", output, "--quiet", *options])
-
-
 def test_many_users_of_one_click(tmp_path: Path) -> None:
-    users = 100_000
-    pages = [{"url": f"{HOST}/{name}", "keywords": ["lattice", "network"]} for name in ("q", "c")]
-    links = [{"source_url": f"{HOST}/q", "target_url": f"{HOST}/c"}]
-    snapshot = write_snapshot(tmp_path / "snapshot", pages, links, [])
-    clicks = pa.table(
-        {
-            "user_id": pa.array(np.arange(users)).cast(pa.string()),
-            "user_group": pa.nulls(users, pa.string()),
-            "session_id": pa.nulls(users, pa.string()),
-            "query": ["lattice", "network"] * (users // 2),
-            "keywords": pa.nulls(users, pa.list_(pa.string())),
-            "clicked_at": pa.array([START] * users, pa.timestamp("us", "UTC")),
-            "position": pa.nulls(users, pa.int32()),
-            "url": [f"{HOST}/c", f"{HOST}/q"] * (users // 2),
-        }
-    )
-    pq.write_table(clicks, snapshot / "clicks" / "part-00000.parquet")
-    (tmp_path / "seeds.txt").write_text(f"{HOST}/q\n")
+    snapshot = one_click_users(tmp_path, 100_000)
     arguments = (str(snapshot), str(tmp_path / "seeds.txt"), str(tmp_path / "round"), "--profile", "paper-2013")
     assert check(apart(rank, *arguments), 8 * MEMORY, 90) == 0
 

@@ -1,0 +1,334 @@
+"""Hostile inputs at full size: what each costs in time and memory, held to its bound.
+
+    python -m benchmarks.hostile [INPUT ...] [--quick]
+
+The tests hold smaller ones to the same bounds. Each input is read in a process of its own, whose memory is measured
+from where the input is there: what it takes itself does not count, nor do the interpreter and its libraries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gzip
+import io
+import json
+import multiprocessing
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from benchmarks.harness import Result, without_peer
+from tests.faults.apart import MEBIBYTE, begin_peak, peak_growth
+from tests.faults.inputs import (
+    GIBIBYTE,
+    LOG_MEMORY,
+    MEMORY,
+    one_click_users,
+    one_text,
+    one_word_pages,
+    page,
+    rank,
+    read,
+    read_log,
+    read_stream,
+    zeros,
+)
+from tests.transforms.sources.crawls import http, warc
+
+QUICK_SHARE = 1 / 50
+"""Part of the full sizes that a quick run takes."""
+
+PAGE_MEMORY = 6 * MEMORY
+ROUND_MEMORY = 8 * MEMORY
+"""A round holds tables several times over; the tests of smaller ones have the same bound."""
+
+PARQUET_MEMORY = GIBIBYTE // 2 + 2 * MEMORY
+"""A page of Parquet is decompressed whole, as Arrow has no means to bound it: the text, and what is usual."""
+
+PATIENCE_SECONDS = 1_800.0
+
+Counts = Mapping[str, int]
+Read = Callable[[], Counts]
+
+
+@dataclass(frozen=True)
+class Hostile:
+    """An input that means harm.
+
+    Attributes:
+        text: what it is.
+        bound_bytes: memory that reading it may take.
+        prepare: makes it, at a share of the full size, in a folder; gives what reads it and tells what was counted.
+    """
+
+    text: str
+    bound_bytes: int
+    prepare: Callable[[float, Path], Read]
+
+
+def _shown(found: tuple[int, Mapping[str, int], Mapping[str, int]]) -> Counts:
+    """Records and their fates, without those that none had."""
+    records, fates, _ = found
+    return {"records": records, **{name: count for name, count in fates.items() if count}}
+
+
+def _gzip_in_gzip(share: float, _: Path) -> Read:
+    bomb = gzip.compress(zeros(int(10 * GIBIBYTE * share)), mtime=0)
+    content = warc(http(bomb, Content_Encoding="gzip, gzip"))
+    return lambda: _shown(read("warc", content))
+
+
+def _zstd_window(share: float, _: Path) -> Read:
+    parameters = zstandard.ZstdCompressionParameters.from_level(1, window_log=31, write_content_size=False)
+    frame = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    block = bytes(16 * MEBIBYTE)
+    pieces = [frame.compress(block) for _ in range(max(1, int(256 * share)))]
+    content = b"".join([*pieces, frame.flush()])
+    return lambda: _shown(read("warc", content))
+
+
+def _attribute(share: float, _: Path) -> Read:
+    body = b"".join([b'<a href=/y>on</a><a title="', b"x " * int(GIBIBYTE * share), b'">'])
+
+    def parse() -> Counts:
+        links, characters, counted = page(body)
+        return {"links": links, "characters": characters, **counted}
+
+    return parse
+
+
+def _attribute_in_warc(share: float, folder: Path) -> Read:
+    size = int(2 * GIBIBYTE * share)
+    head, end = http(b'<a href=/y>on</a><a title="'), b'">'
+    path = folder / "attribute.warc.gz"
+    with gzip.open(path, "wb", 1) as packed:
+        packed.write(warc(b"", length=len(head) + size + len(end)).removesuffix(b"\r\n\r\n") + head)
+        for _ in range(size // MEBIBYTE):
+            packed.write(b"x" * MEBIBYTE)
+        packed.write(b"x" * (size % MEBIBYTE) + end + b"\r\n\r\n")
+    with path.open("ab") as following:
+        following.write(gzip.compress(warc(http())))
+
+    def parse() -> Counts:
+        with path.open("rb") as stream:
+            return _shown(read_stream("warc", stream))
+
+    return parse
+
+
+def _cell(share: float, _: Path) -> Read:
+    content = one_text(int(GIBIBYTE / 2 * share), 3)
+    return lambda: _shown(read("pages", content))
+
+
+def _links(share: float, _: Path) -> Read:
+    body = b"".join(b"<a href=/%d>" % number for number in range(int(10_000_000 * share)))
+
+    def parse() -> Counts:
+        links, characters, counted = page(body)
+        return {"links": links, "characters": characters, **counted}
+
+    return parse
+
+
+def _links_in_wat(share: float, _: Path) -> Read:
+    links = ",".join(f'{{"path":"A@/href","url":"/{number}"}}' for number in range(int(10_000_000 * share)))
+    envelope = (
+        '{"Envelope":{"WARC-Header-Metadata":{"WARC-Type":"response","WARC-Target-URI":"http://a.example/"},'
+        f'"Payload-Metadata":{{"HTTP-Response-Metadata":{{"HTML-Metadata":{{"Links":[{links}]}}}}}}}}}}'
+    ).encode()
+    content = warc(envelope, kind="metadata", content_type="application/json")
+    return lambda: _shown(read("wat", content))
+
+
+def _one_word(share: float, folder: Path) -> Read:
+    snapshot = one_word_pages(folder, int(200 * share) + 2)
+    return _ranking(snapshot, folder)
+
+
+def _users(*options: str) -> Callable[[float, Path], Read]:
+    return lambda share, folder: _ranking(one_click_users(folder, int(1_000_000 * share)), folder, *options)
+
+
+def _ranking(snapshot: Path, folder: Path, *options: str) -> Read:
+    output = folder / "round"
+
+    def run() -> Counts:
+        with contextlib.redirect_stdout(io.StringIO()):
+            status = rank(str(snapshot), str(folder / "seeds.txt"), str(output), *options)
+        manifest = json.loads((output / "manifest.json").read_text(encoding="utf-8"))
+        return {"status": status, "frontier": manifest["rows"]["frontier"], "relations": manifest["rows"]["relations"]}
+
+    return run
+
+
+def _line(name: str, read_as: Callable[[str, bytes], Any], begin: bytes) -> Callable[[float, Path], Read]:
+    def prepare(share: float, _: Path) -> Read:
+        content = b"".join([begin, b"x" * int(100_000_000 * share), b'"}\n{}\n'])
+        return lambda: _shown(read_as(name, content))
+
+    return prepare
+
+
+def _nested(share: float, _: Path) -> Read:
+    body = b"<div>" * int(10_000_000 * share) + b"words"
+
+    def parse() -> Counts:
+        links, characters, counted = page(body)
+        return {"links": links, "characters": characters, **counted}
+
+    return parse
+
+
+def _nested_json(share: float, _: Path) -> Read:
+    content = b'{"url":' + b"[" * int(10_000_000 * share) + b"\n"
+    return lambda: _shown(read("scrapy", content))
+
+
+def _nulls(name: str, read_as: Callable[[str, bytes], Any]) -> Callable[[float, Path], Read]:
+    def prepare(share: float, _: Path) -> Read:
+        content = zeros(int(GIBIBYTE * share))
+        return lambda: _shown(read_as(name, content))
+
+    return prepare
+
+
+INPUTS: dict[str, Hostile] = {
+    "gzip-in-gzip": Hostile("a body of 10 GiB in gzip in gzip", MEMORY, _gzip_in_gzip),
+    "zstd-window": Hostile("4 GiB in a zstd frame with a window of 2 GiB", MEMORY, _zstd_window),
+    "attribute": Hostile("a page with an attribute of 2 GiB", MEMORY, _attribute),
+    "attribute-warc": Hostile("the same in a record of WARC", MEMORY, _attribute_in_warc),
+    "cell": Hostile("Parquet with texts of 0.5 GiB", GIBIBYTE // 2 + 2 * MEMORY, _cell),
+    "links": Hostile("a page of 10 million links", PAGE_MEMORY, _links),
+    "links-wat": Hostile("a record of WAT with 10 million links", MEMORY, _links_in_wat),
+    "one-word": Hostile("200 pages of 1 MiB that are one word, ranked", ROUND_MEMORY, _one_word),
+    "users": Hostile("a million users of one click, ranked", ROUND_MEMORY, _users()),
+    "users-paper": Hostile("the same by --profile paper-2013", ROUND_MEMORY, _users("--profile", "paper-2013")),
+    "line-log": Hostile("a line of 100 MB in an access log", LOG_MEMORY, _line("combined", read_log, b"a b ")),
+    "line-matomo": Hostile("a line of 100 MB in a log of Matomo", LOG_MEMORY, _line("matomo", read_log, b'{"a":"')),
+    "line-json": Hostile("a line of 100 MB in JSON Lines", MEMORY, _line("pages", read, b'{"url":"')),
+    "nested": Hostile("10 million elements, one in the other", PAGE_MEMORY, _nested),
+    "nested-json": Hostile("10 million arrays, one in the other", MEMORY, _nested_json),
+    "nulls-warc": Hostile("1 GiB of NUL in gzip as WARC", MEMORY, _nulls("warc", read)),
+    "nulls-log": Hostile("1 GiB of NUL in gzip as an access log", LOG_MEMORY, _nulls("combined", read_log)),
+}
+"""The inputs by name."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an input cost.
+
+    Attributes:
+        name: of the input.
+        seconds: processor time.
+        peak_bytes: memory beyond what was held when reading began.
+        counts: records and rows, and what was rejected, cut or left out, by name.
+        failure: what went wrong, empty if nothing did.
+    """
+
+    name: str
+    seconds: float
+    peak_bytes: int
+    counts: Counts
+    failure: str = ""
+
+    @property
+    def held(self) -> bool:
+        """Whether it was read within its bound."""
+        return not self.failure and self.peak_bytes <= INPUTS[self.name].bound_bytes
+
+    def __str__(self) -> str:
+        """A line of the table."""
+        known = INPUTS[self.name]
+        told = self.failure or ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
+        memory = f"{self.peak_bytes / MEBIBYTE:>9,.0f} {known.bound_bytes / MEBIBYTE:>9,.0f}"
+        return f"{known.text:<52} {self.seconds:>8.1f} {memory}  {told}"
+
+
+HEAD = f"{'input':<52} {'seconds':>8} {'peak MiB':>9} {'bound MiB':>9}  counted"
+
+
+def _measure(name: str, share: float, folder: str, sender: Connection) -> None:
+    try:
+        read_it = INPUTS[name].prepare(share, Path(folder))
+        before, begin = begin_peak(), time.process_time()
+        counts = dict(read_it())
+        outcome = Outcome(name, time.process_time() - begin, peak_growth(before), counts)
+    except BaseException as error:  # whatever it is, it is what came of the input
+        traceback.print_exc()
+        outcome = Outcome(name, 0.0, 0, {}, f"{type(error).__name__}: {error}")
+    sender.send(outcome)
+
+
+def measure(name: str, share: float = 1.0) -> Outcome:
+    """Reads an input in a process of its own, at a share of its full size."""
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
+        process = context.Process(target=_measure, args=(name, share, folder, sender))
+        process.start()
+        sender.close()
+        try:
+            if not receiver.poll(PATIENCE_SECONDS):
+                return Outcome(name, PATIENCE_SECONDS, 0, {}, f"no end after {PATIENCE_SECONDS:g} s")
+            outcome: Outcome = receiver.recv()
+        except EOFError:
+            process.join()
+            return Outcome(name, 0.0, 0, {}, f"the process died with status {process.exitcode}")
+        finally:
+            process.kill()
+            process.join()
+            receiver.close()
+    return outcome
+
+
+def measure_all(names: Sequence[str], share: float) -> Iterator[Outcome]:
+    """Reads inputs one after another."""
+    for name in names:
+        yield measure(name, share)
+
+
+def run(*, quick: bool = False) -> list[Result]:
+    """What inputs cost; nothing is compared, so only the notes tell.
+
+    Raises:
+        RuntimeError: an input takes more than its bound, or was not read.
+    """
+    results = []
+    for outcome in measure_all(list(INPUTS), QUICK_SHARE if quick else 1.0):
+        if not outcome.held:
+            raise RuntimeError(f"an input is not held to its bound: {outcome}")
+        results.append(without_peer(f"hostile: {outcome.name}", "", None, str(outcome)))
+    return results
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command: a line for each input; 1 where one is not held to its bound."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.hostile", description="Reads hostile inputs.")
+    parser.add_argument("inputs", nargs="*", metavar="INPUT", help=f"of {', '.join(INPUTS)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="a fiftieth of the sizes")
+    parsed = parser.parse_args(arguments)
+    unknown = sorted(set(parsed.inputs) - set(INPUTS))
+    if unknown:
+        sys.stderr.write(f"{unknown[0]}: no such input, expected some of {', '.join(INPUTS)}\n")
+        return 2
+    print(HEAD)
+    held = True
+    for outcome in measure_all(parsed.inputs or list(INPUTS), QUICK_SHARE if parsed.quick else 1.0):
+        print(outcome, flush=True)
+        held = held and outcome.held
+    return int(not held)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

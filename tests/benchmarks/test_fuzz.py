@@ -1,0 +1,104 @@
+"""Fuzzing for long: what is found is counted, kept and fails the command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from benchmarks import fuzz
+from tests.fuzz.targets import TARGETS
+
+DONE = "Done 30 runs in 2 second(s)\nstat::number_of_executed_units: 30\nstat::peak_rss_mb:           44\n"
+ENDED = "==1== libFuzzer: deadly signal\nstat::number_of_executed_units: 7\nstat::peak_rss_mb:           55\n"
+
+
+@pytest.fixture
+def by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuzz, "engine", lambda: "mutation")
+
+
+@pytest.mark.usefixtures("by_chance")
+def test_the_command_fuzzes_what_it_is_asked_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fuzz.main(["url", "seeds", "--seconds", "0.1", "--findings", str(tmp_path)]) == 0
+    engine, head, *lines, last = capsys.readouterr().out.splitlines()
+    assert engine == "engine: mutation, 0.1 s a target"
+    assert head == fuzz.HEAD
+    assert [line.split()[0] for line in lines] == ["url", "seeds"]
+    inputs, crashes, hangs, peak = (int(word.replace(",", "")) for word in last.split()[1:])
+    assert inputs == sum(int(line.split()[1].replace(",", "")) for line in lines) > 4
+    assert (crashes, hangs) == (0, 0)
+    assert 50 < peak < 1_000
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_target_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert fuzz.main(["url", "telegram"]) == 2
+    assert capsys.readouterr().err.startswith("telegram: no such target, expected some of ")
+
+
+@pytest.fixture
+def guided(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
+    """What libFuzzer is called with; it finds an input that crashes, one that hangs, then nothing."""
+    calls: list[list[str]] = []
+
+    def output(program: Sequence[str], seconds: float) -> str:
+        assert seconds > 0
+        calls.append(list(program))
+        found = {1: "url-crash-1", 2: "url-timeout-2"}.get(len(calls))
+        if found is None:
+            return DONE
+        (tmp_path / found).write_bytes(b"x")
+        return ENDED
+
+    monkeypatch.setattr(fuzz, "engine", lambda: "atheris")
+    monkeypatch.setattr(fuzz, "_output", output)
+    return calls
+
+
+def test_what_is_found_is_counted_and_fails_the_command(
+    guided: list[list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "url-crash-0").write_bytes(b"found earlier")
+    assert fuzz.main(["url", "--seconds", "8", "--findings", str(tmp_path)]) == 1
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "44", "1", "1", "55"]
+    assert len(guided) == 3
+    for call, seconds in zip(guided, (8, 4, 2), strict=True):
+        assert f"-max_total_time={seconds}" in call
+        assert f"-rss_limit_mb={fuzz.MEMORY_MIB}" in call
+        assert "url" in call
+
+
+def test_an_engine_that_does_not_begin_is_no_success(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(fuzz, "engine", lambda: "atheris")
+    monkeypatch.setattr(fuzz, "_output", lambda *_: "ImportError: no module named atheris\n")
+    with pytest.raises(RuntimeError, match="url is not fuzzed: ImportError"):
+        fuzz.fuzz("url", 1, tmp_path)
+
+
+def test_a_process_that_dies_by_chance_is_a_crash(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(fuzz, "engine", lambda: "mutation")
+    monkeypatch.setattr(fuzz, "_output", lambda *_: "Segmentation fault\n")
+    assert fuzz.fuzz("url", 1, tmp_path) == fuzz.Fuzzed("url", 0, 1, 0, 0)
+
+
+def test_the_benchmark_fails_where_something_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(target: str, seconds: float, findings: Path) -> fuzz.Fuzzed:
+        assert seconds == fuzz.QUICK_SECONDS
+        (findings / target).write_bytes(b"x")
+        return fuzz.Fuzzed(target, 5, int(target == "html"), 0, 60)
+
+    monkeypatch.setattr(fuzz, "fuzz", found)
+    with pytest.raises(RuntimeError, match=r"1 targets do harm, html the first; inputs in (\S+)") as raised:
+        fuzz.run(quick=True)
+    kept = Path(str(raised.value).rpartition(" ")[2])
+    assert (kept / "html").read_bytes() == b"x"
+    for path in kept.iterdir():
+        path.unlink()
+    kept.rmdir()
+    monkeypatch.setattr(fuzz, "fuzz", lambda target, *_: fuzz.Fuzzed(target, 5, 0, 0, 60))
+    (result,) = fuzz.run(quick=True)
+    assert (
+        f"{len(TARGETS)} targets of 2 s: {5 * len(TARGETS)} inputs, no crash, no hang, at most 60 MiB" in result["note"]
+    )

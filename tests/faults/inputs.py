@@ -1,0 +1,134 @@
+"""Inputs that mean harm, of any size, and what reads them."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from collections import Counter
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.cli import main
+from tests.faults.apart import MEBIBYTE
+from tests.snapshots import write_snapshot
+from tests.strategies import HOST, START
+from tests.transforms.sources.logs.helpers import OPTIONS as LOG_OPTIONS
+from transforms.sources.formats import FORMATS
+from transforms.sources.html import MAX_TEXT_CHARS, read_html
+from transforms.sources.logs.formats import FORMATS as LOG_FORMATS
+from transforms.sources.pages import CrawlLimits
+
+GIBIBYTE = 1 << 30
+RECORD_BYTES = CrawlLimits().max_record_bytes
+URL = "https://example.org/page"
+
+MEMORY = 160 * MEBIBYTE
+"""What a reader may take beyond its start, whatever the input: eight times the largest record."""
+
+LOG_MEMORY = 320 * MEBIBYTE
+"""The same of readers of logs, which hold blocks of 8 MiB some ten times over, and lines of up to 16 MiB."""
+
+
+def zeros(size: int, wbits: int = 31) -> bytes:
+    """A deflated run of NUL bytes: a thousandth of its size, made in an instant."""
+    block = bytes(MEBIBYTE)
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
+    repeats = size // MEBIBYTE
+    body = packed * repeats + zlib.compressobj(9, zlib.DEFLATED, -15).flush()
+    if wbits < 0:
+        return body
+    checksum = 0
+    for _ in range(repeats):
+        checksum = zlib.crc32(block, checksum)
+    return b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + body + struct.pack("<II", checksum, size & 0xFFFFFFFF)
+
+
+def read(name: str, content: bytes) -> tuple[int, Counter[str], Counter[str]]:
+    """Records, fates and rows of a file of a crawl format."""
+    return read_stream(name, io.BytesIO(content))
+
+
+def read_stream(name: str, stream: BinaryIO) -> tuple[int, Counter[str], Counter[str]]:
+    return _summed(FORMATS[name].read(stream, source="file", start=0, end=None, limits=CrawlLimits()))
+
+
+def read_log(name: str, content: bytes) -> tuple[int, Counter[str], Counter[str]]:
+    return _summed(LOG_FORMATS[name].read(io.BytesIO(content), source="file", options=LOG_OPTIONS))
+
+
+def _summed(batches: Any) -> tuple[int, Counter[str], Counter[str]]:
+    records, fates, rows = 0, Counter[str](), Counter[str]()
+    for batch in batches:
+        records += batch.records
+        fates.update({"used": batch.used})
+        fates.update(batch.rejected)
+        fates.update(batch.ignored)
+        fates.update(batch.counters)
+        rows.update({table: values.num_rows for table, values in batch.tables.items()})
+    return records, fates, rows
+
+
+def parquet(table: pa.Table, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd", **options)
+    return sink.getvalue()
+
+
+def one_text(length: int, rows: int, name: str = "text") -> bytes:
+    """Rows that all have one long text, which stands in the file once."""
+    texts = pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), pa.array(["x" * length]))
+    return parquet(pa.table({"url": [f"{HOST}/{row}" for row in range(rows)], name: texts}))
+
+
+def parquet_rows(content: bytes) -> tuple[int, Counter[str], Counter[str]]:
+    return read("pages", content)
+
+
+def page(body: bytes) -> tuple[int, int, dict[str, int]]:
+    """Links and characters of text of a page, and what was counted."""
+    found = read_html(body, url=URL)
+    assert len(found.text or "") <= MAX_TEXT_CHARS
+    return len(found.links.targets), len(found.text or ""), dict(found.links.counters)
+
+
+def rank(snapshot: str, seeds: str, output: str, *options: str) -> int:
+    return main(["rank", "--snapshot", snapshot, "--seeds", seeds, "--output", output, "--quiet", *options])
+
+
+def one_click_users(folder: Path, users: int) -> Path:
+    """A snapshot of two pages with a click each of so many users, and a file of seeds beside it, `seeds.txt`."""
+    pages = [{"url": f"{HOST}/{name}", "keywords": ["lattice", "network"]} for name in ("q", "c")]
+    links = [{"source_url": f"{HOST}/q", "target_url": f"{HOST}/c"}]
+    snapshot = write_snapshot(folder / "snapshot", pages, links, [])
+    clicks = pa.table(
+        {
+            "user_id": pa.array(np.arange(users)).cast(pa.string()),
+            "user_group": pa.nulls(users, pa.string()),
+            "session_id": pa.nulls(users, pa.string()),
+            "query": ["lattice", "network"] * (users // 2),
+            "keywords": pa.nulls(users, pa.list_(pa.string())),
+            "clicked_at": pa.array([START] * users, pa.timestamp("us", "UTC")),
+            "position": pa.nulls(users, pa.int32()),
+            "url": [f"{HOST}/c", f"{HOST}/q"] * (users // 2),
+        }
+    )
+    pq.write_table(clicks, snapshot / "clicks" / "part-00000.parquet")
+    (folder / "seeds.txt").write_text(f"{HOST}/q\n")
+    return snapshot
+
+
+def one_word_pages(folder: Path, count: int) -> Path:
+    """A snapshot of pages whose texts, as long as they may be, are one word, and a file of seeds beside it."""
+    names = [f"{HOST}/{number}" for number in range(count)]
+    words = "lattice " * (MAX_TEXT_CHARS // 8)
+    pages = [{"url": name, "text": words, "language": "en"} for name in names]
+    links = [{"source_url": names[0], "target_url": name, "anchor_text": "x " * 250} for name in names[1:]]
+    snapshot = write_snapshot(folder / "snapshot", pages, links, [])
+    (folder / "seeds.txt").write_text(f"{names[0]}\n")
+    return snapshot
