@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,13 +113,21 @@ def run_script(
     """What became of a script in bash, which ends with the first statement that fails."""
     bash = shutil.which("bash")
     assert bash is not None
-    return subprocess.run(
+    process = subprocess.Popen(
         [bash, "-euo", "pipefail", "-c", script],
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=seconds,
-        check=False,
+        start_new_session=True,
     )
+    try:
+        printed, complaints = process.communicate(timeout=seconds)
+    finally:
+        # What it left in the background goes with it, also where it did not come to its end.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    return subprocess.CompletedProcess(process.args, process.returncode, printed, complaints)

@@ -29,6 +29,30 @@ def test_a_command_prints_its_manifest_for_machines(tmp_path: Path, capsys: pyte
     assert [line["folder"][-10:] for line in lines] == ["round-0000", "round-0001"]
 
 
+@pytest.mark.parametrize(
+    ("option", "told", "untold"),
+    [
+        ("--quiet", [], ["reading", "stages in", "started"]),
+        (None, ["reading 1 files", "stages in"], ["started", "rows in 0.0 s"]),
+        ("--verbose", ["reading 1 files", "stages in", "read sources: started", "rows in 0.0 s"], []),
+    ],
+)
+def test_how_much_is_said(
+    option: str | None, told: list[str], untold: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = tmp_path / "pages.jsonl"
+    pages.write_text('{"url": "https://a.example/", "title": "A"}\n', encoding="utf-8")
+    arguments = ["ingest", "--pages", str(pages), "--output", str(tmp_path / "snapshot")]
+    assert main([*arguments, *([option] if option else [])]) == 0
+    printed = capsys.readouterr()
+    assert "1 pages" in printed.out
+    for text in told:
+        assert text in printed.err
+    for text in untold:
+        assert text not in printed.err
+    assert option != "--quiet" or printed.err == ""
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
 def test_completions_know_commands_and_options(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0
