@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from transforms.lattice.context import Concepts
-from transforms.similarity.hierarchy import IcsRows, Int64s, WeightedHierarchy
+from transforms.similarity.hierarchy import Bools, IcsRows, Int64s, WeightedHierarchy
 from transforms.similarity.word_pairs import WordPairs
 
 BOUND_UNITS = 1 << 12
@@ -200,6 +200,7 @@ class RelatedWords:
     Attributes:
         words: similarities of pairs of words.
         related: words of the base lattice that are equal or ISA-related to each word, CSR bool[n, v].
+        alive: whether each word may be similar to one of the base lattice: it has clicks, or a relative there, bool[n].
         first: the first base concept by id with a word that is equal or ISA-related to each word, the number of
             base concepts where there is none, int64[n].
         first_single: likewise, of the base concepts with one word.
@@ -207,6 +208,7 @@ class RelatedWords:
 
     words: WordPairs
     related: sparse.csr_array
+    alive: Bools
     first: Int64s
     first_single: Int64s
 
@@ -228,4 +230,5 @@ class RelatedWords:
             return result
 
         related = sparse.csr_array(relatives[:, base.words])
-        return cls(WordPairs.of(hierarchy), related, first(words, owner), first(words[single], owner[single]))
+        alive = (hierarchy.probability > 0) | (np.diff(related.indptr) > 0)
+        return cls(WordPairs.of(hierarchy), related, alive, first(words, owner), first(words[single], owner[single]))

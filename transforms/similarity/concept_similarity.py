@@ -31,7 +31,7 @@ from transforms.similarity.base_lattice import BaseLattice, RelatedWords, WordSi
 from transforms.similarity.contest import Floor, Race
 from transforms.similarity.every_pair import chunks, search_chunk
 from transforms.similarity.hierarchy import ICS_UNITS, Float64s, Int64s, WeightedHierarchy, ics_block
-from transforms.similarity.linked import Linked, linked_parts, try_relatives
+from transforms.similarity.linked import Linked, linked_parts, try_known
 from transforms.similarity.settings import SimilaritySettings
 
 _Value = TypeVar("_Value", np.float64, np.int64)
@@ -125,7 +125,8 @@ def _unsettled(
     for part in linked_parts(current, edges, base):
         Linked.of(current.select(part), part, edges, base, settings, race, pairs).search()
     rest = np.flatnonzero(race.leads_unlinked(settings))
-    try_relatives(current.select(rest), rest, edges, base, settings, race, pairs)
+    settled = try_known(current.select(rest), rest, edges, base, settings, race, pairs)
+    rest = rest[~settled]
     rest = rest[race.leads_unlinked(settings)[rest]]
     tied = race.score[rest] == settings.largest_unlinked
     yield base, rest[~tied]

@@ -17,7 +17,7 @@ from transforms.columnar.arrays import group_starts, ragged
 from transforms.lattice.context import Concepts
 from transforms.similarity.base_lattice import BLOCK_CELLS, BaseLattice, RelatedWords, ones
 from transforms.similarity.contest import Contest, Pairs, Race, edge_counts, extensions, extensions_of, first_of_rows
-from transforms.similarity.hierarchy import Float64s, Int64s
+from transforms.similarity.hierarchy import Bools, Float64s, Int64s
 from transforms.similarity.settings import SimilaritySettings
 from transforms.similarity.word_pairs import WordPairs
 
@@ -42,7 +42,7 @@ def linked_parts(current: Concepts, edges: sparse.csr_array, base: BaseLattice) 
             yield np.arange(start, end, dtype=np.int64)
 
 
-def try_relatives(
+def try_known(
     current: Concepts,
     rows: Int64s,
     edges: sparse.csr_array,
@@ -50,8 +50,15 @@ def try_relatives(
     settings: SimilaritySettings,
     race: Race,
     pairs: RelatedWords,
-) -> None:
-    """Enter the first base concept of each row whose intension is known to be 1, as a word of one is related."""
+) -> Bools:
+    """Enter base concepts of rows whose intension is known without similarities of words.
+
+    It is 1 where a concept has one word and that is related to one of the other's; the first of these by id is entered.
+    It is 0 for all base concepts where none of a row's words is similar to any of theirs; the first of all is entered.
+
+    Returns:
+        Whether it is 0 for all base concepts, bool[len(rows)].
+    """
     sizes = np.diff(current.intent_indptr)
     single = np.flatnonzero(sizes == 1)
     owner = np.repeat(np.arange(len(rows)), sizes)
@@ -62,14 +69,18 @@ def try_relatives(
         column[single] = np.minimum(column[single], pairs.first[words])
     else:
         column[single] = pairs.first_single[current.intent_indices[current.intent_indptr[single]]]
+    alive = np.zeros(len(rows), dtype=np.bool_)
+    alive[owner[pairs.alive[current.intent_indices]]] = True
+    column[~alive] = 0
     known = np.flatnonzero(column < len(base))
     own = edge_counts(current.select(known), edges)
     concepts = base.concepts.select(column[known])
     members = ones(concepts.extent_indptr, concepts.extent_indices, edges.shape[1], np.int64)
     counts = np.asarray(own.multiply(members).sum(axis=1)).ravel()
     extension = extensions_of(counts, current.support[known], concepts.support, settings)
-    intension = np.ones(len(known))
+    intension = alive[known].astype(np.float64)
     race.enter(rows[known], column[known], settings.similarity(extension, intension), extension, intension)
+    return ~alive
 
 
 @dataclass(eq=False)
