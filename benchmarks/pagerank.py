@@ -22,7 +22,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from benchmarks.generate import POPULARITY
-from benchmarks.harness import Measurement, Result, compare, interleaved, without_peer
+from benchmarks.harness import Measurement, Result, interleaved, without_peer
 from transforms.ranking import graph, pagerank
 
 Int64s = npt.NDArray[np.int64]
@@ -188,6 +188,5 @@ def run(*, quick: bool = False) -> list[Result]:
             write_edges(Path(folder), count, fetched)
             mine, peer = measured(Path(folder), side, repeats)
             steps = (Path(folder) / "ours.steps").read_text(encoding="ascii")
-        note = f"{size}, {steps} steps; ours {mine}; {name} {peer}"
-        results.append(compare("pagerank", name, mine.wall_s, peer.wall_s, aim, note))
+        results.append(mine.against(peer, "pagerank", name, aim, f"{size}, {steps} steps", {}))
     return results
