@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from schemas.errors import InputError
 
@@ -282,6 +283,31 @@ def round_config(arguments: argparse.Namespace) -> RoundConfig:
     # The terms take most of a round's time: they come unasked only with the profile as it is.
     values.setdefault("semrank_terms", ranker == "focused" and "ranker" not in chosen)
     return RoundConfig(**values)
+
+
+def stored_config(parameters: Mapping[str, Any], source: str) -> RoundConfig:
+    """The configuration that a round's folder tells; an option that its version did not have has its default.
+
+    Args:
+        parameters: what `RoundConfig.as_dict` gave.
+        source: the file that tells them, for messages.
+
+    Raises:
+        InputError: there is no such option, or an option can't have that value.
+    """
+    kinds = get_type_hints(RoundConfig)
+    for name, value in parameters.items():
+        if name not in kinds:
+            raise InputError(f"{source}: found the parameter '{name}', expected options of this version of semrank")
+        expected = get_args(kinds[name]) or (kinds[name],)
+        # A whole number is a number, but a truth value, which Python counts among them, is none.
+        if type(value) not in (*expected, *((int,) if float in expected else ())):
+            names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in expected)
+            raise InputError(f"{source}: the parameter '{name}' is {value!r:.60}, expected {names}")
+    try:
+        return RoundConfig(**parameters)
+    except InputError as cause:
+        raise InputError(f"{source}: {cause}") from cause
 
 
 def _number(text: str) -> float:

@@ -25,7 +25,7 @@ from scipy import sparse
 from pipelines import evaluation_plots, folders
 from pipelines.runtime import versions
 from schemas.errors import InputError
-from schemas.tables import CLICKS, CURVE, LINKS, PAGES, REJECTS, SUMMARY, SWEEP, TOPICS, TableSchema, conform
+from schemas.tables import CLICKS, CURVE, LINKS, PAGES, REJECTS, SUMMARY, SWEEP, TOPICS, conform
 from transforms.columnar import files
 from transforms.columnar.arrays import Int64s, column_array, concatenate, int64s, positions
 from transforms.columnar.ids import check_collisions, digest_table, text_digests, text_ids
@@ -169,7 +169,9 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
     """
     begin = time.time()
     manifest = files.read_manifest(snapshot, "snapshot")
-    tables = {schema.name: _snapshot_table(snapshot, schema) for schema in (PAGES, LINKS, CLICKS)}
+    tables = {
+        table.name: concatenate(folders.read_parts(snapshot, table), table.schema) for table in (PAGES, LINKS, CLICKS)
+    }
     labels = read_topics(topics)
     ground = Ground.of(tables["pages"], tables["links"], tables["clicks"])
     planned = plan_topics(labels, ground, config)
@@ -221,19 +223,6 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
     if not plots:
         lines.append(evaluation_plots.MISSING)
     return "\n".join(lines)
-
-
-def _snapshot_table(snapshot: str, schema: TableSchema) -> pa.Table:
-    paths = folders.table_files(snapshot, schema.name)
-    if not paths:
-        raise InputError(
-            f"--snapshot {snapshot}: its {schema.name} table has no files, expected {schema.name}/*.parquet"
-        )
-    parts = []
-    for path in paths:
-        with files.open_binary(path) as stream:
-            parts.append(conform(pq.read_table(stream), schema))
-    return concatenate(parts, schema.schema)
 
 
 def _urls(ground: Ground, numbers: Int64s) -> list[str]:

@@ -19,13 +19,11 @@ from typing import IO, BinaryIO
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from pipelines.folders import table_files
+from pipelines.folders import read_parts
 from schemas.errors import InputError
-from schemas.tables import TableSchema, conform
 from transforms.columnar import files
 from transforms.frontier.exports.nutch import FETCH_INTERVAL, MOST_INTERVAL
 from transforms.frontier.exports.rows import EXPORTED, Selection, joined, json_text
@@ -112,23 +110,13 @@ def _check(arguments: argparse.Namespace) -> None:
             raise InputError(f"--output {found}: is there already, expected a new file or --overwrite")
 
 
-def _tables(folder: str, schema: pa.Schema) -> Iterator[pa.Table]:
-    for path in table_files(folder, "frontier"):
-        with files.open_binary(path) as stream:
-            file = pq.ParquetFile(stream)
-            # Rounds of earlier versions have fewer columns.
-            present = [name for name in schema.names if name in file.schema_arrow.names]
-            yield conform(file.read(columns=present), TableSchema("frontier", schema))
-
-
 def _selected_count(folder: str) -> int:
-    schema = pa.schema([EXPORTED.schema.field("selected")])
-    return sum(int(pc.sum(table["selected"]).as_py() or 0) for table in _tables(folder, schema))
+    return sum(int(pc.sum(part["selected"]).as_py() or 0) for part in read_parts(folder, EXPORTED.columns("selected")))
 
 
 def _taken(folder: str, selection: Selection, rejects: IO[bytes]) -> Iterator[pa.Table]:
     """The rows to write, table by table; rejects are written on the way."""
-    for table in _tables(folder, EXPORTED.schema):
+    for table in read_parts(folder, EXPORTED):
         if selection.full:
             return
         taken, rejected = selection.take(table)

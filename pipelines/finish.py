@@ -7,10 +7,10 @@ the manifest, without which the round counts as unfinished. Run this when the se
 from __future__ import annotations
 
 import argparse
-import json
 
 from pipelines import folders
-from pipelines.config import RoundConfig
+from pipelines.config import stored_config
+from pipelines.manifest import Manifest
 from pipelines.rank import PENDING, conclude
 from pipelines.runtime import RunMetrics
 from schemas.errors import InputError
@@ -33,19 +33,20 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
         raise InputError(f"{beam_arguments[0]}: unknown option")
     folder = arguments.round
     if files.exists(files.join(folder, files.MANIFEST)):
+        files.read_manifest(folder, "round")
         print(f"{folder}: is finished already")
         return 0
     pending = files.join(folder, PENDING)
     if not files.exists(pending):
         raise InputError(f"--round {folder}: has no {PENDING}, expected a round whose job was handed over")
-    with files.open_binary(pending) as stream:
-        told = json.load(stream)
+    told = Manifest(pending, files.read_json(pending))
+    config = stored_config(told.members("parameters"), pending)
+    begin, inputs = told.number("started"), told.members("inputs")
     # The order is cut last of all, so a job that ended early has written no frontier.
     if not folders.table_files(folder, "frontier"):
         raise InputError(f"--round {folder}: has no frontier, expected one: its job has failed or is still running")
-    config = RoundConfig(**told["parameters"])
     nothing = RunMetrics(stages={}, counters={}, seconds=0.0)
-    print(conclude(folder, config, told["inputs"], nothing, float(told["started"])))
+    print(conclude(folder, config, inputs, nothing, begin))
     files.delete(pending)
     return 0
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pipelines.locks import LOCK, lock_folder
 from schemas.errors import InputError
+from schemas.tables import REJECTS, TableSchema
 from transforms.columnar import files
-from transforms.columnar.parquet import part_name, write_parquet
+from transforms.columnar.parquet import open_stored, part_name, read_stored, write_parquet
 
 
 def claim_folder(option: str, folder: str, *, parts: Sequence[str], overwrite: bool) -> None:
@@ -96,23 +97,54 @@ def table_bytes(folder: str, name: str) -> int:
     return sum(int(file.size_in_bytes) for file in files.match(files.join(folder, name, "*.parquet")))
 
 
+def read_parts(folder: str, expected: TableSchema) -> Iterator[pa.Table]:
+    """The rows of a finished folder's table in the order of its files, in pieces of bounded size.
+
+    Args:
+        folder: path of the folder.
+        expected: name of the table and the columns to read.
+
+    Raises:
+        InputError: the table has no files, or one is damaged or lacks a column.
+    """
+    paths = table_files(folder, expected.name)
+    if not paths:
+        raise InputError(
+            f"{folder}: its {expected.name} table has no files, expected {files.join(expected.name, '*.parquet')}"
+        )
+    for path in paths:
+        yield from read_stored(path, expected)
+
+
+def read_table(folder: str, expected: TableSchema) -> pa.Table:
+    """The whole table of a finished folder; see `read_parts`."""
+    return pa.concat_tables([expected.empty(), *read_parts(folder, expected)])
+
+
 def row_count(folder: str, name: str) -> int:
-    """Number of rows of a table."""
+    """Number of rows of a table.
+
+    Raises:
+        InputError: a file can't be read.
+    """
     total = 0
     for path in table_files(folder, name):
-        with files.open_binary(path) as stream:
-            total += pq.ParquetFile(stream).metadata.num_rows
+        with open_stored(path) as file:
+            total += file.metadata.num_rows
     return total
 
 
 def rejects_by_reason(folder: str) -> dict[str, int]:
-    """Number of rejects by reason, by reason's name."""
+    """Number of rejects by reason, by reason's name.
+
+    Raises:
+        InputError: a file can't be read.
+    """
     counts: dict[str, int] = {}
-    for path in table_files(folder, "rejects"):
-        with files.open_binary(path) as stream:
-            reasons = pq.read_table(stream, columns=["reason"])["reason"]
-        for item in pc.value_counts(reasons).to_pylist():
-            counts[item["values"]] = counts.get(item["values"], 0) + item["counts"]
+    for path in table_files(folder, REJECTS.name):
+        for part in read_stored(path, REJECTS.columns("reason")):
+            for item in pc.value_counts(part["reason"]).to_pylist():
+                counts[item["values"]] = counts.get(item["values"], 0) + item["counts"]
     return dict(sorted(counts.items()))
 
 
@@ -121,9 +153,22 @@ def manifests(folder: str) -> list[dict[str, Any]]:
     found = []
     for pattern in (files.join(folder, files.MANIFEST), files.join(folder, "*", files.MANIFEST)):
         for file in files.match(pattern):
-            with files.open_binary(str(file.path)) as stream:
-                found.append({"folder": str(file.path).removesuffix("/" + files.MANIFEST), **json.load(stream)})
+            path = str(file.path)
+            found.append({"folder": path.removesuffix("/" + files.MANIFEST), **files.read_json(path)})
     return found
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: times as text, numbers that are not finite as null, mappings and lists likewise."""
+    if isinstance(value, dict):
+        return {name: plain(member) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(member) for member in value]
+    if isinstance(value, datetime):
+        return value.isoformat(" ", "seconds")
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def fingerprint(manifest: dict[str, Any], path: str) -> dict[str, str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipelines import folders
 from pipelines.rankers import named_ontology
@@ -52,14 +51,9 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
 
 def _classes(folder: str) -> pa.Table:
     files.read_manifest(folder, "round")
-    paths = folders.table_files(folder, CLASSES.name)
-    if not paths:
+    if not folders.table_files(folder, CLASSES.name):
         raise InputError(f"--round {folder}: has no classes, expected a round of --ranker ontology")
-    parts = []
-    for path in paths:
-        with files.open_binary(path) as stream:
-            parts.append(pq.read_table(stream))
-    return pa.concat_tables(parts)
+    return folders.read_table(folder, CLASSES)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from pipelines import folders
 from schemas.errors import InputError
-from schemas.tables import HARVEST, REJECTS
+from schemas.tables import FRONTIER, HARVEST, REJECTS
 from transforms.columnar import files
 from transforms.columnar.arrays import column_array
 from transforms.columnar.ids import check_collisions, digest_table, text_digests
+from transforms.columnar.parquet import open_stored
 from transforms.sources.batch import MAX_REJECT_CHARS
 from transforms.sources.urls import canonicalize
 
@@ -86,26 +87,22 @@ def queue_from_round(folder: str) -> Queue:
         InputError: the round is unfinished or selected nothing.
     """
     files.read_manifest(folder, "round")
-    frontier = _read(folder, "frontier", ["url", "selected"])
-    selected = column_array(frontier.filter(frontier["selected"])["url"])
+    selected = _selected(folder)
     if not len(selected):
         raise InputError(f"--previous {folder}: this round selected no URL, expected at least one to go on from")
-    harvested = _read(folder, "harvest", HARVEST.schema.names)
+    harvested = folders.read_table(folder, HARVEST.columns("url", "seed"))
     harvest = _queue_table(pa.concat_arrays([column_array(harvested["url"]), selected]))
     seeds = column_array(harvested.filter(harvested["seed"])["url"])
     seed = pc.is_in(harvest["url"], value_set=seeds)
     return Queue(_queue_table(selected), harvest.append_column("seed", seed), REJECTS.empty(), folder)
 
 
-def _read(folder: str, table: str, columns: list[str]) -> pa.Table:
-    """Columns of a table of a finished round."""
-    parts: list[pa.Table] = []
-    for file in files.match(files.join(folder, table, "*.parquet")):
-        with files.open_binary(file.path) as stream:
-            parts.append(pq.read_table(stream, columns=columns))
-    if not parts:
-        raise InputError(f"--previous {folder}: its {table} table has no files, expected {table}/*.parquet")
-    return pa.concat_tables(parts)
+def _selected(folder: str) -> pa.Array:
+    """The URLs that a round selected, in the order of their ranks."""
+    parts = folders.read_parts(folder, FRONTIER.columns("url", "selected"))
+    return pa.concat_arrays(
+        [pa.array([], pa.string()), *(column_array(part.filter(part["selected"])["url"]) for part in parts)]
+    )
 
 
 def _queue_table(urls: pa.Array) -> pa.Table:
@@ -127,8 +124,8 @@ def snapshot_knows_any(known: pa.Table, page_paths: Sequence[str], link_paths: S
     urls = column_array(known["url"])
     for paths, column in ((page_paths, "url"), (link_paths, "source_url")):
         for path in paths:
-            with files.open_binary(path) as stream:
-                for batch in pq.ParquetFile(stream).iter_batches(columns=[column]):
+            with open_stored(path) as file:
+                for batch in file.iter_batches(columns=[column]):
                     if pc.any(pc.is_in(batch.column(0), value_set=urls)).as_py():
                         return True
     return False

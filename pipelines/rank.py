@@ -19,11 +19,11 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pipelines import folders
 from pipelines.cluster import path_for_workers
 from pipelines.config import DEFAULT_ONTOLOGY, GRAPH_RANKERS, RoundConfig, add_round_arguments, round_config
+from pipelines.manifest import Manifest
 from pipelines.memory import add_memory_argument, worker_memory
 from pipelines.queue import (
     NOT_IN_SNAPSHOT,
@@ -36,7 +36,7 @@ from pipelines.queue import (
 from pipelines.rankers import named_ontology, score_urls
 from pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
 from schemas.errors import InputError
-from schemas.tables import CLASSES, CONCEPTS, FRONTIER, HARVEST, KEYWORDS, REJECTS, RELATIONS, conform
+from schemas.tables import CLASSES, CONCEPTS, FRONTIER, HARVEST, KEYWORDS, LINKS, REJECTS, RELATIONS, conform
 from transforms.columnar import files
 from transforms.columnar.arrays import column_array, int64s, partition_count
 from transforms.columnar.idfilter import filter_bits
@@ -136,7 +136,7 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
 @dataclass(frozen=True)
 class _Snapshot:
     path: str
-    manifest: dict[str, Any]
+    manifest: Manifest
     pages: list[str]
     links: list[str]
     clicks: list[str]
@@ -145,14 +145,14 @@ class _Snapshot:
 
 
 def _snapshot(path: str) -> _Snapshot:
-    manifest = files.read_manifest(path, "snapshot")
+    manifest = Manifest.of(path, "snapshot")
     tables = {name: folders.table_files(path, name) for name in ("pages", "links", "clicks")}
     for name, found in tables.items():
         if not found:
             raise InputError(f"--snapshot {path}: its {name} table has no files, expected {name}/*.parquet")
-    rows = manifest.get("rows", {})
     sizes = {
-        name: max(folders.table_bytes(path, name) * _COMPRESSION, rows.get(name, 0) * _ROW_BYTES) for name in tables
+        name: max(folders.table_bytes(path, name) * _COMPRESSION, _row_count(manifest, path, name) * _ROW_BYTES)
+        for name in tables
     }
     counts = {name: partition_count(size) for name, size in sizes.items()}
     # Few links of a web lead out of the queue.
@@ -164,6 +164,11 @@ def _snapshot(path: str) -> _Snapshot:
         history=folders.table_files(path, "history"),
         partitions=Partitions(counts["pages"], counts["links"], counts["clicks"], bits),
     )
+
+
+def _row_count(manifest: Manifest, path: str, name: str) -> int:
+    """Rows of a table; counted where another program's manifest does not tell them."""
+    return manifest.whole("rows", name) if "rows" in manifest.entries else folders.row_count(path, name)
 
 
 def run_round(
@@ -217,7 +222,7 @@ def run_round(
     )
     log.info("queue %s: %s URLs", queue.source, f"{queue.urls.num_rows:,}")
     inputs = {
-        "snapshot": folders.fingerprint(snapshot.manifest, snapshot_path),
+        "snapshot": folders.fingerprint(snapshot.manifest.entries, snapshot_path),
         "queue": {"path": queue.source, "urls": queue.urls.num_rows},
     }
     build = partial(_build, snapshot=snapshot, queue=queue, output=output, config=config)
@@ -469,7 +474,7 @@ def _host_quality(
 
 
 def _link_count(snapshot: _Snapshot) -> int:
-    return int(snapshot.manifest.get("rows", {}).get("links", 0))
+    return _row_count(snapshot.manifest, snapshot.path, LINKS.name)
 
 
 def _url_ids(table: pa.Table) -> pa.Table:
@@ -574,11 +579,8 @@ def _reject_rows(rejects: pa.Table | None, unknown: pa.Table | None, queue: pa.T
 def _summary(output: str, config: RoundConfig, rows: dict[str, int], rejected: dict[str, int], seconds: float) -> str:
     held: Counter[str] = Counter()
     top: list[dict[str, Any]] = []
-    for path in folders.table_files(output, "frontier"):
-        with files.open_binary(path) as stream:
-            table = pq.read_table(
-                stream, columns=["rank", "url", "score", "extension", "intension", "held_back", "reasons"]
-            )
+    shown = FRONTIER.columns("rank", "url", "score", "extension", "intension", "held_back", "reasons")
+    for table in folders.read_parts(output, shown):
         counts = pc.value_counts(table["held_back"].combine_chunks())
         held.update({entry["values"].as_py() or "": entry["counts"].as_py() for entry in counts})
         if len(top) < SHOWN_URLS:

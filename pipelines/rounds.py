@@ -10,6 +10,7 @@ import logging
 
 from pipelines.cluster import path_for_workers
 from pipelines.config import add_round_arguments, round_config
+from pipelines.manifest import Manifest
 from pipelines.memory import add_memory_argument, worker_memory
 from pipelines.queue import queue_from_round, queue_from_seeds
 from pipelines.rank import run_round
@@ -68,11 +69,8 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
 
 def _check_same_run(folder: str, parameters: dict[str, object], snapshot: str) -> None:
     """A finished round is gone on from only if it was made of the same snapshot with the same options."""
-    manifest = files.read_manifest(folder, "round")
-    try:
-        found = {**manifest["parameters"], "snapshot": manifest["inputs"]["snapshot"]["path"]}
-    except (KeyError, TypeError) as cause:
-        raise InputError(f"--output: the manifest of {folder} tells no parameters and inputs of a round") from cause
+    manifest = Manifest.of(folder, "round")
+    found = {**manifest.members("parameters"), "snapshot": manifest.text("inputs", "snapshot", "path")}
     expected = {**parameters, "snapshot": snapshot}
     for name, value in expected.items():
         if found.get(name) != value:

@@ -141,16 +141,29 @@ def read_manifest(folder: str, kind: str) -> dict[str, Any]:
         raise InputError(
             f"{folder}: has no {MANIFEST}, so it is no {kind}, or an unfinished one; expected a finished {kind}"
         )
+    manifest = read_json(path)
+    if manifest.get("kind") != kind:
+        raise InputError(f"{path}: found the manifest of a {manifest.get('kind')!r}, expected one of a '{kind}'")
+    return manifest
+
+
+def read_json(path: str) -> dict[str, Any]:
+    """The JSON object that a file holds.
+
+    Raises:
+        InputError: the file can't be read or holds something else.
+    """
     with open_binary(path) as stream:
         content = stream.read()
     try:
-        manifest = json.loads(content)
+        value = json.loads(content)
+        # Half of a surrogate pair can stand in JSON, but in no text that is written.
+        json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as cause:
         raise InputError(f"{path}: is not JSON: {cause}") from cause
-    if not isinstance(manifest, dict) or manifest.get("kind") != kind:
-        found = manifest.get("kind") if isinstance(manifest, dict) else type(manifest).__name__
-        raise InputError(f"{path}: found the manifest of a '{found}', expected one of a '{kind}'")
-    return manifest
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: found a {type(value).__name__}, expected a JSON object")
+    return value
 
 
 def _reason(cause: BaseException) -> str:

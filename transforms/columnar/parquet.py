@@ -1,14 +1,74 @@
-"""Parquet files as the product writes them."""
+"""Parquet files as the product writes them, and reading them back with an error for the user where they are damaged."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.errors import InputError
+from schemas.tables import SchemaMismatchError, TableSchema, conform
 from transforms.columnar import files
 
 ROW_GROUP_ROWS = 1 << 17
 """Rows of one row group: some 10 MB of a frontier, so that readers can split a file and skip parts of it."""
+
+READ_ROWS = 1 << 16
+"""Rows of a stored table that are held at once, at most: some 5 MB of a frontier."""
+
+UNREADABLE = (
+    pa.ArrowException,
+    OSError,
+    ValueError,
+    RuntimeError,
+    LookupError,
+    ArithmeticError,
+    MemoryError,
+    TypeError,
+)
+"""What Arrow raises for damaged files, exceptions of its C++ code as Cython translates them among them."""
+
+
+def unreadable(source: str, cause: BaseException) -> InputError:
+    """The error of a file that holds no Parquet that can be read."""
+    line = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
+    return InputError(f"{source}: is no readable Parquet file: {line}")
+
+
+@contextmanager
+def open_stored(path: str) -> Iterator[pq.ParquetFile]:
+    """A Parquet file at a path.
+
+    Raises:
+        InputError: it can't be read; also where Arrow finds that out later, inside the block.
+    """
+    with files.open_binary(path) as stream:
+        try:
+            yield pq.ParquetFile(stream, pre_buffer=False)
+        except InputError:
+            raise
+        except UNREADABLE as cause:
+            raise unreadable(path, cause) from cause
+
+
+def read_stored(path: str, expected: TableSchema) -> Iterator[pa.Table]:
+    """The rows of a file, at most `READ_ROWS` at once, held to a schema; other columns are not read.
+
+    Raises:
+        InputError: the file can't be read, a required column is missing, or a column has another type.
+    """
+    with open_stored(path) as file:
+        # Files of earlier versions have fewer columns.
+        present = [name for name in expected.schema.names if name in file.schema_arrow.names]
+        for batch in file.iter_batches(batch_size=READ_ROWS, columns=present, use_threads=False):
+            # Arrow takes on trust that texts are UTF-8 and that offsets lie inside their buffers.
+            batch.validate(full=True)
+            try:
+                yield conform(pa.Table.from_batches([batch]), expected)
+            except SchemaMismatchError as cause:
+                raise InputError(f"{path}: {cause}") from cause
 
 
 def part_name(partition: int) -> str:

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from schemas.errors import InputError
 from transforms.columnar.arrays import column_array
+from transforms.columnar.parquet import UNREADABLE, unreadable
 from transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
 from transforms.sources.batch import MAX_REJECT_CHARS
 
@@ -32,18 +32,6 @@ MAX_ROW_BYTES = DEFAULT_MAX_RECORD_BYTES
 
 
 _SKEW = 4  # how many times too much Arrow may reserve for texts
-
-_UNREADABLE = (
-    pa.ArrowException,
-    OSError,
-    ValueError,
-    RuntimeError,
-    LookupError,
-    ArithmeticError,
-    MemoryError,
-    TypeError,
-)
-"""What Arrow raises for damaged files, exceptions of its C++ code as Cython translates them among them."""
 
 
 class Rows(NamedTuple):
@@ -72,14 +60,9 @@ def open_parquet(stream: BinaryIO, source: str, *, encoded: Sequence[str] = ()) 
     try:
         file = pq.ParquetFile(stream, read_dictionary=list(encoded))
         _ = file.schema_arrow
-    except _UNREADABLE as cause:
-        raise _unreadable(source, cause) from cause
+    except UNREADABLE as cause:
+        raise unreadable(source, cause) from cause
     return file
-
-
-def _unreadable(source: str, cause: BaseException) -> InputError:
-    line = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
-    return InputError(f"{source}: is no readable Parquet file: {line}")
 
 
 def groups_in_range(stream: BinaryIO, source: str, start: int, end: int | None) -> list[int]:
@@ -117,8 +100,8 @@ def read_batches(
             batch = next(batches, None)
             for column in batch.columns if batch is not None else ():
                 _check_indices(column)
-        except _UNREADABLE as cause:
-            raise _unreadable(source, cause) from cause
+        except UNREADABLE as cause:
+            raise unreadable(source, cause) from cause
         if batch is None:
             return
         yield from _bounded(pa.Table.from_batches([batch]))

@@ -1,0 +1,16 @@
+"""The sample web and its snapshot, as several rooms' tests begin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipelines.cli import main
+
+
+def ingest_sample(folder: Path) -> str:
+    """Writes the sample web to `folder`/web and its snapshot to `folder`/snapshot; the path of the latter."""
+    web, snapshot = f"{folder}/web", f"{folder}/snapshot"
+    assert main(["sample", "--output", web, "--quiet"]) == 0
+    logs = ["--warc", f"{web}/warc/*", "--clicks", f"{web}/clicks/*"]
+    assert main(["ingest", *logs, "--output", snapshot, "--quiet"]) == 0
+    return snapshot
