@@ -7,33 +7,44 @@ import json
 import sys
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from pipelines.folders import table_files
+from pipelines import evidence, folders
+from pipelines.config import RoundConfig, stored_config
+from pipelines.manifest import Manifest
 from schemas.errors import InputError
+from schemas.tables import CONCEPTS, FRONTIER, KEYWORDS, TableSchema
 from transforms.columnar import files
 from transforms.sources.urls import canonical_url
 
 EXAMPLES = """\
-example:
+examples:
   semrank explain --round round-0000 https://en.wikipedia.org/wiki/Penguin
+  semrank explain --round round-0000 https://en.wikipedia.org/wiki/Penguin --json
 """
 
 _PARAMETERS = (
     *("profile", "ranker", "level", "weight", "threshold", "intension_norm"),
-    *("max_urls", "max_per_host", "max_per_domain", "budget", "mix"),
+    *("max_urls", "max_per_host", "max_per_domain", "budget", "host_quality", "mix"),
 )
 
-SHOWN_URLS = 8
-"""How many URLs of an extent the text shows."""
+SHOWN = 8
+"""How many URLs, links or clicks the text shows of a list; JSON has all."""
+
+_CURRENT_CONCEPTS = TableSchema("current_concepts", CONCEPTS.schema)
+_BASE_CONCEPTS = TableSchema("base_concepts", CONCEPTS.schema)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
     parser.add_argument("--round", required=True, metavar="ROUND", help="a finished round")
     parser.add_argument("url", metavar="URL", help="a URL of its frontier")
+    parser.add_argument(
+        "--snapshot", metavar="FOLDER", help="where the round's snapshot is now, to list links and clicks from it"
+    )
+    parser.add_argument(
+        "--brief", action="store_true", help="list no links and clicks: nothing of the snapshot is read"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -41,69 +52,108 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     """Runs the command; gives the exit status."""
     if beam_arguments:
         raise InputError(f"{beam_arguments[0]}: unknown option")
-    facts = explanation(arguments.round, arguments.url)
+    facts = explanation(arguments.round, arguments.url, snapshot=arguments.snapshot, brief=arguments.brief)
     if arguments.json:
-        json.dump(facts, sys.stdout, indent=2, default=str, ensure_ascii=False)
+        json.dump(facts, sys.stdout, indent=2, ensure_ascii=False)
         print()
     else:
-        print(_text(facts))
+        print("\n".join(_lines(facts)))
     return 0
 
 
-def explanation(folder: str, url: str) -> dict[str, Any]:
-    """What made a URL's score.
+def explanation(folder: str, url: str, *, snapshot: str | None = None, brief: bool = False) -> dict[str, Any]:
+    """What made a URL's score and its place, as JSON can hold it.
+
+    Args:
+        folder: the round's folder.
+        url: the URL, canonical or not.
+        snapshot: folder of the round's snapshot, or None for where it was when the round was made.
+        brief: whether the snapshot is left alone.
 
     Raises:
-        InputError: the round is unfinished, or the URL is not in its frontier.
+        InputError: the round is unfinished or damaged, the URL is not in its frontier, or `snapshot` is another one.
     """
-    manifest = files.read_manifest(folder, "round")
+    manifest = Manifest.of(folder, "round")
+    config = stored_config(manifest.members("parameters"), manifest.path)
     canonical = canonical_url(url)
     if canonical.url is None:
-        raise InputError(f"{url}: is no URL ({canonical.reason}), expected a URL of the frontier")
-    row = _find(folder, "frontier", "url", canonical.url)
+        hint = f"; is https://{url} meant?" if canonical.reason == "scheme-missing" else ""
+        raise InputError(f"'{url}' is no URL ({canonical.reason}), expected a URL of the frontier{hint}")
+    row = _find(folder, FRONTIER, "url", canonical.url)
     if row is None:
-        raise InputError(f"{canonical.url}: is not in the frontier of {folder} ({manifest['rows']['frontier']:,} URLs)")
-    parameters = manifest["parameters"]
-    base = None if row["base_concept"] is None else _find(folder, "base_concepts", "concept", row["base_concept"])
+        raise InputError(_absent(folder, canonical.url, config))
+    written = bool(folders.table_files(folder, _CURRENT_CONCEPTS.name))
     words = sorted({match[side] for match in row["matches"] for side in ("base", "current")})
-    return {
+    facts = {
         "frontier": row,
-        "ranked": manifest["rows"]["frontier"],
-        "parameters": {name: value for name, value in parameters.items() if name in _PARAMETERS},
-        "base_concept": base,
-        "keywords": _rows(folder, "keywords", "keyword", words),
-        "relations": [
-            relation
-            for relation in _rows(folder, "relations", "source", words)
-            if relation["target"] in words and relation["source"] != relation["target"]
-        ],
+        "ranked": manifest.whole("rows", FRONTIER.name),
+        "parameters": {name: value for name, value in config.as_dict().items() if name in _PARAMETERS},
+        "selection": evidence.selection_around(folder, row, config),
+        "base_concept": _concept(folder, _BASE_CONCEPTS, row["base_concept"]),
+        "current_concept": _concept(folder, _CURRENT_CONCEPTS, row["current_concept"]) if written else None,
+        "keywords": [_find(folder, KEYWORDS, "keyword", word) for word in words],
+        "pairs": evidence.matched_pairs(folder, config, row["matches"]),
+        "links": None,
+        "clicks": None,
+        "snapshot": None,
+    }
+    if not brief:
+        facts.update(_from_snapshot(folder, manifest, canonical.url, snapshot))
+    return dict(folders.plain(facts))
+
+
+def _from_snapshot(folder: str, manifest: Manifest, url: str, snapshot: str | None) -> dict[str, Any]:
+    """The links and clicks, where the snapshot that the round was made of is still there."""
+    expected = manifest.text("inputs", "snapshot", "sha256")
+    path = manifest.text("inputs", "snapshot", "path") if snapshot is None else snapshot
+    if snapshot is None and not files.exists(files.join(path, files.MANIFEST)):
+        return {"snapshot": f"the snapshot {path} is not there; --snapshot FOLDER lists links and clicks from it"}
+    found = folders.fingerprint(files.read_manifest(path, "snapshot"), path)["sha256"]
+    if found != expected and snapshot is not None:
+        raise InputError(f"--snapshot {path}: is another one than the round {folder} was made of")
+    if found != expected:
+        return {"snapshot": f"the snapshot {path} was replaced since; --snapshot FOLDER lists links and clicks from it"}
+    queue = evidence.queue_of(folder)
+    return {
+        "links": evidence.queue_links(path, url, queue),
+        "clicks": evidence.queue_clicks(path, url, queue),
+        "snapshot": path,
     }
 
 
-def _find(folder: str, table: str, column: str, value: Any) -> dict[str, Any] | None:
-    for path in table_files(folder, table):
-        with files.open_binary(path) as stream:
-            found = pq.read_table(stream, filters=[(column, "=", value)])
-        if found.num_rows:
-            return dict(found.slice(0, 1).to_pylist()[0])
+def _absent(folder: str, url: str, config: RoundConfig) -> str:
+    """Why a URL may not be in a frontier, with those that may have been meant."""
+    place = evidence.place_in_harvest(folder, url)
+    if place is not None:
+        reason = "it is one of the crawl's seeds" if place == "seed" else "an earlier round chose it"
+        return f"{url}: is not in the frontier of {folder}: {reason}" + (
+            "" if config.mix is not None else ", and only rounds with --mix rank such pages again"
+        )
+    alike = evidence.urls_alike(folder, url)
+    hint = f"; alike are {', '.join(alike)}" if alike else ", and no other URL of its host is like it"
+    return f"{url}: is not in the frontier of {folder}: no page that the crawl chose links to it{hint}"
+
+
+def _concept(folder: str, table: TableSchema, concept: int | None) -> dict[str, Any] | None:
+    return None if concept is None else _find(folder, table, "concept", concept)
+
+
+def _find(folder: str, table: TableSchema, column: str, value: Any) -> dict[str, Any] | None:
+    for part in folders.read_parts(folder, table):
+        place = pc.index(part[column], value).as_py()
+        if place >= 0:
+            return dict(part.slice(place, 1).to_pylist()[0])
     return None
 
 
-def _rows(folder: str, table: str, column: str, values: list[str]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for path in table_files(folder, table):
-        with files.open_binary(path) as stream:
-            found = pq.read_table(stream)
-        rows += found.filter(pc.is_in(found[column], value_set=pa.array(values, pa.string()))).to_pylist()
-    return rows
-
-
-def _text(facts: dict[str, Any]) -> str:
+def _lines(facts: dict[str, Any]) -> list[str]:
     row, parameters = facts["frontier"], facts["parameters"]
+    score = "no number" if row["score"] is None else f"{row['score']:.6f}"
     lines = [
         row["url"],
-        f"rank {row['rank']:,} of {facts['ranked']:,}, score {row['score']:.6f}, "
-        + ("selected" if row["selected"] else f"not selected: {_held_back(row, parameters)}"),
+        f"rank {row['rank']:,} of {facts['ranked']:,}, score {score}, "
+        + ("selected" if row["selected"] else f"not selected: {_held_back(facts)}"),
+        *_selection_lines(facts),
     ]
     if parameters["ranker"] == "semrank":
         lines.append(f"profile {parameters['profile']}: score = " + _similarity_formula(parameters["weight"]))
@@ -111,28 +161,42 @@ def _text(facts: dict[str, Any]) -> str:
         level = "" if parameters["level"] == "page" else f" of {parameters['level']}s"
         lines.append(f"profile {parameters['profile']}, ranker {parameters['ranker']}{level}:")
         lines += [_reason(reason) for reason in row["reasons"]] or ["  nothing is known that tells for or against it"]
-    if parameters["ranker"] == "semrank" or facts["base_concept"] is not None:
+    if parameters["ranker"] == "semrank" or row["base_concept"] is not None:
         lines += _semrank_lines(facts)
-    lines += [
-        f"links between this URL and the queue: {row['base_links']:,}, click edges: {row['base_clicks']:,}",
-        f"fetched {row['last_fetched_at'] or 'at an unknown time'}" if row["fetched"] else "not fetched yet",
-    ]
+    lines += _edge_lines(facts)
+    lines.append(f"fetched {row['last_fetched_at'] or 'at an unknown time'}" if row["fetched"] else "not fetched yet")
     if row["change_probability"] is not None:
         lines.append(f"changed since then with probability {row['change_probability']:.4f}, which multiplies the score")
-    return "\n".join(lines)
+    return lines
 
 
-def _held_back(row: dict[str, Any], parameters: dict[str, Any]) -> str:
+def _held_back(facts: dict[str, Any]) -> str:
     """What kept a URL out of the selection."""
-    limits = {
-        name.replace("_", "-"): parameters[name] for name in ("max_urls", "max_per_host", "max_per_domain", "budget")
-    }
+    row, parameters, around = facts["frontier"], facts["parameters"], facts["selection"]
     reason = row["held_back"]
     if reason == "threshold":
-        return f"the score is not above gamma {parameters['threshold']}"
+        return f"the score is not above gamma, {parameters['threshold']}"
     if reason == "gone":
         return f"the page is gone, status {row['status']}"
-    return f"--{reason} {limits[reason]} went to better URLs"
+    if reason == "budget":
+        host = around["host"]
+        share = f"the share of {host['name']} is {host['selected']:,}, by {parameters['host_quality']} of hosts"
+        return f"--budget {parameters['budget']}: {share}"
+    group = {"max-per-host": "host", "max-per-domain": "domain"}.get(reason, "all")
+    taken = around.get(group, around["all"])
+    where = f" of {taken['name']}" if taken["name"] else ""
+    last = "" if taken["last_rank"] is None else f", down to rank {taken['last_rank']:,}"
+    limit = parameters.get(str(reason).replace("-", "_"))
+    return f"--{reason} {limit}: {taken['selected']:,} URLs{where} are selected{last}"
+
+
+def _selection_lines(facts: dict[str, Any]) -> list[str]:
+    around = facts["selection"]
+    texts = [
+        f"{group['selected']:,} of {group['urls']:,} {('of ' + group['name']) if kind != 'all' else 'in all'}"
+        for kind, group in around.items()
+    ]
+    return ["selected are " + ", ".join(texts)]
 
 
 def _similarity_formula(weight: float | None) -> str:
@@ -142,44 +206,76 @@ def _similarity_formula(weight: float | None) -> str:
 
 
 def _reason(reason: dict[str, Any]) -> str:
+    value = "no number" if reason["value"] is None else f"{reason['value']:.6g}"
     weight = "" if reason["weight"] is None else f" x weight {reason['weight']:g}"
     detail = "" if reason["detail"] is None else f"  ({reason['detail']})"
-    return f"  {reason['term']}: {reason['value']:.6g}{weight}{detail}"
+    return f"  {reason['term']}: {value}{weight}{detail}"
 
 
 def _semrank_lines(facts: dict[str, Any]) -> list[str]:
-    row, base, parameters = facts["frontier"], facts["base_concept"], facts["parameters"]
+    row, parameters = facts["frontier"], facts["parameters"]
     lines = [] if parameters["ranker"] == "semrank" else ["SemRank's terms, which count nothing in this score:"]
+    if facts["base_concept"] is None:
+        return [*lines, "  no concept of the queue is similar to one of this URL's"]
     lines += [
         f"  extension {row['extension']:.6f}: links and clicks between the two concepts' URLs",
         f"  intension {row['intension']:.6f}: similarity of the two concepts' keywords",
+        *_concept_lines("the queue's concept", facts["base_concept"]),
     ]
-    if base is None:
-        lines.append("no concept of the queue is similar to one of this URL's")
-    else:
-        extent = base["extent"]
-        lines.append(f"best concept of the queue: {', '.join(base['intent']) or '(no keyword in common)'}")
-        lines += [f"    {url}" for url in extent[:SHOWN_URLS]]
-        if len(extent) > SHOWN_URLS:
-            lines.append(f"    and {len(extent) - SHOWN_URLS:,} more")
-    known = {keyword["keyword"]: keyword for keyword in facts["keywords"]}
-    if row["matches"]:
-        lines.append("matched keywords (queue ~ this URL):")
-    for match in row["matches"]:
-        lines.append(f"    {match['base']} ~ {match['current']}: ics {match['ics']:.4f}" + _why(match, known, facts))
+    if facts["current_concept"] is not None:
+        lines += _concept_lines("this URL's concept", facts["current_concept"])
+    if facts["pairs"]:
+        lines.append("matched keywords (queue ~ this URL), with the ways that lead to them in the hierarchy:")
+    for pair in facts["pairs"]:
+        lines += _pair_lines(pair)
     return lines
 
 
-def _why(match: dict[str, Any], known: dict[str, Any], facts: dict[str, Any]) -> str:
-    pair = {match["base"], match["current"]}
-    if len(pair) == 1:
-        return ", the same word"
-    for relation in facts["relations"]:
-        if {relation["source"], relation["target"]} == pair:
-            name = "ISA" if relation["relation"] == "ISA" else f"{relation['source']} has part {relation['target']}"
-            return f", {name}, support {relation['support']}"
-    layers = ", ".join(f"{word} in layer {known[word]['layer']}" for word in sorted(pair) if word in known)
-    return f", {layers}"
+def _concept_lines(name: str, concept: dict[str, Any]) -> list[str]:
+    words = ", ".join(concept["intent"]) or "no keyword in common"
+    return [f"{name}: {words}; {concept['support']:,} URLs", *_some([f"    {url}" for url in concept["extent"]])]
+
+
+def _pair_lines(pair: dict[str, Any]) -> list[str]:
+    head = f"    {pair['base']} ~ {pair['current']}: ics {pair['ics']:.4f}"
+    if pair["why"] == "same":
+        return [f"{head}, the same word"]
+    if pair["why"] == "ISA":
+        return [f"{head}, ISA with support {pair['support']:,}"]
+    if pair["why"] == "unknown":
+        return [head]
+    ways = [" > ".join(pair[side]) for side in ("base_path", "current_path")]
+    return [f"{head}, nearest in common is {pair['ancestor']}", *(f"        {way}" for way in ways)]
+
+
+def _edge_lines(facts: dict[str, Any]) -> list[str]:
+    row, url = facts["frontier"], facts["frontier"]["url"]
+    lines = [f"links between this URL and the queue: {row['base_links']:,}"]
+    if facts["links"] is not None:
+        lines += _some([_edge(link, url, _quoted(link["anchor_text"])) for link in facts["links"]])
+    lines.append(f"clicks that came directly before or after, from and to the queue: {row['base_clicks']:,}")
+    if facts["clicks"] is not None:
+        lines += _some([_edge(edge, url, _times(edge["clicks"])) for edge in facts["clicks"]])
+    elif facts["snapshot"] is not None and (row["base_links"] or row["base_clicks"]):
+        lines.append(f"    {facts['snapshot']}")
+    return lines
+
+
+def _edge(edge: dict[str, Any], url: str, note: str) -> str:
+    return f"    to {edge['target']}{note}" if edge["source"] == url else f"    from {edge['source']}{note}"
+
+
+def _times(count: int) -> str:
+    return ", once" if count == 1 else f", {count:,} times"
+
+
+def _quoted(anchor: str | None) -> str:
+    return "" if anchor is None else f" ({anchor})"
+
+
+def _some(lines: list[str]) -> list[str]:
+    rest = len(lines) - SHOWN
+    return [*lines[:SHOWN], f"    and {rest:,} more"] if rest > 0 else lines
 
 
 if __name__ == "__main__":

@@ -1,0 +1,188 @@
+"""`semrank explain`: what it lists is what counted, for every ranker, and what it says where a URL is not there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines import evidence, folders
+from pipelines.cli import main
+from pipelines.config import RoundConfig, stored_config
+from pipelines.explain import explanation
+from schemas.tables import FRONTIER, KEYWORDS, RELATIONS
+from tests.sample import ingest_sample
+from transforms.similarity.hierarchy import ics
+
+RANKERS = ("semrank", "focused", "pagerank", "keyword", "link-context", "hmm", "ontology")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A first round of the sample web, and one that goes on from it by SemRank."""
+    folder = tmp_path_factory.mktemp("explain")
+    web, snapshot = f"{folder}/web", ingest_sample(folder)
+    seeds = ["--seeds", f"{web}/seeds.txt", "--ranker", "cosine", "--max-urls", "12"]
+    assert main(["rank", "--snapshot", snapshot, *seeds, "--output", f"{folder}/first", "--quiet"]) == 0
+    rank(folder, "semrank", "--write-lattices", "--max-per-host", "3")
+    return folder
+
+
+def rank(folder: Path, ranker: str, *options: str) -> str:
+    output = folder / ranker
+    if not output.exists():
+        start = ["rank", "--snapshot", f"{folder}/snapshot", "--previous", f"{folder}/first", "--ranker", ranker]
+        assert main([*start, *options, "--output", str(output), "--quiet"]) == 0
+    return str(output)
+
+
+def rows_of(folder: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = folders.read_table(folder, FRONTIER).to_pylist()
+    return rows
+
+
+def config_of(folder: str) -> RoundConfig:
+    return stored_config(json.loads((Path(folder) / "manifest.json").read_text())["parameters"], folder)
+
+
+def test_the_links_and_clicks_listed_are_those_counted(place: Path) -> None:
+    folder = rank(place, "semrank")
+    clicked = 0
+    for row in rows_of(folder)[::3]:
+        facts = explanation(folder, row["url"])
+        assert len(facts["links"]) == row["base_links"]
+        assert len(facts["clicks"]) == row["base_clicks"]
+        for edge in (*facts["links"], *facts["clicks"]):
+            assert row["url"] in (edge["source"], edge["target"])
+        clicked += len(facts["clicks"])
+    assert clicked
+
+
+def test_the_hierarchy_explained_is_the_one_that_ranked(place: Path) -> None:
+    folder = rank(place, "semrank")
+    keywords = folders.read_table(folder, KEYWORDS)
+    words = keywords["keyword"].combine_chunks()
+    number = {word: index for index, word in enumerate(words.to_pylist())}
+    relations = folders.read_table(folder, RELATIONS)
+    hierarchy = evidence._hierarchy(keywords, relations, words, config_of(folder))
+    matches = [match for row in rows_of(folder) for match in row["matches"]]
+    for match in matches:
+        assert ics(hierarchy, number[match["base"]], number[match["current"]]) == match["ics"]
+    told = evidence.matched_pairs(folder, config_of(folder), matches)
+    assert {"same", "ISA", "ancestor"} <= {pair["why"] for pair in told}
+    parts = {(row["source"], row["target"]) for row in relations.to_pylist() if row["relation"] == "PART_OF"}
+    for pair in told:
+        if pair["why"] == "ancestor":
+            for side in ("base", "current"):
+                way = pair[f"{side}_path"]
+                assert (way[0], way[-1]) == ("Top", pair[side])
+                assert len(way) - 1 == keywords["layer"][number[pair[side]]].as_py()
+    assert parts
+
+
+def test_a_word_that_the_round_does_not_know_is_said_to_be_so(place: Path) -> None:
+    folder = rank(place, "semrank")
+    pair = {"base": "heron", "current": "no-such-word", "ics": 0.5}
+    assert evidence.matched_pairs(folder, config_of(folder), [pair]) == [{**pair, "why": "unknown"}]
+
+
+def test_what_the_caps_did(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = rank(place, "semrank")
+    rows = rows_of(folder)
+    row = next(row for row in rows if row["held_back"] == "max-per-host")
+    own = [other for other in rows if other["host"] == row["host"]]
+    assert main(["explain", "--round", folder, row["url"]]) == 0
+    text = capsys.readouterr().out
+    last = max(other["rank"] for other in own if other["selected"])
+    assert f"--max-per-host 3: 3 URLs of {row['host']} are selected, down to rank {last}" in text
+    selected = sum(other["selected"] for other in rows)
+    assert f"selected are {selected} of {len(rows)} in all, 3 of {len(own)} of {row['host']}" in text
+
+
+def test_both_concepts(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = rank(place, "semrank")
+    row = rows_of(folder)[0]
+    facts = explanation(folder, row["url"], brief=True)
+    assert facts["base_concept"]["concept"] == row["base_concept"]
+    assert row["url"] in facts["current_concept"]["extent"]
+    assert {match["current"] for match in row["matches"]} <= set(facts["current_concept"]["intent"])
+    assert facts["links"] is None
+    assert main(["explain", "--round", folder, row["url"], "--brief"]) == 0
+    text = capsys.readouterr().out
+    assert "the queue's concept: " in text
+    assert "this URL's concept: " in text
+
+
+@pytest.mark.parametrize("ranker", RANKERS)
+def test_every_ranker_tells_its_terms(ranker: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = rank(place, ranker)
+    for row in rows_of(folder)[::15]:
+        assert main(["explain", "--round", folder, row["url"]]) == 0
+        text = capsys.readouterr().out
+        assert f"rank {row['rank']} of " in text
+        assert ("score = 0.4 x extension" if ranker == "semrank" else f"ranker {ranker}") in text
+        for reason in row["reasons"]:
+            assert f"  {reason['term']}: " in text
+        assert main(["explain", "--round", folder, row["url"], "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["frontier"]["reasons"] == row["reasons"]
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["explain", *arguments]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("\n") == 1
+    return told.err
+
+
+def test_addresses_that_are_not_there(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = rank(place, "semrank")
+    url = next(row["url"] for row in rows_of(folder) if row["url"].startswith("https://birds.example/raptors/r"))
+    assert "is https://birds.example meant?" in refused(capsys, "--round", folder, "birds.example")
+    for meant in (url.replace("https://", "http://www."), url.removesuffix(".html"), url + "/"):
+        assert f"alike are {url}" in refused(capsys, "--round", folder, meant)
+    assert "no other URL of its host" in refused(capsys, "--round", folder, "https://nowhere.example/")
+    seed = (place / "web" / "seeds.txt").read_text().splitlines()[-1]
+    assert "it is one of the crawl's seeds" in refused(capsys, "--round", folder, seed)
+    chosen = next(row["url"] for row in rows_of(str(place / "first")) if row["selected"])
+    assert "an earlier round chose it" in refused(capsys, "--round", folder, chosen)
+    # Other spellings of the same address are the same URL.
+    assert main(["explain", "--round", folder, url.replace("https://birds", "HTTPS://Birds") + "#top"]) == 0
+
+
+def test_snapshots_that_are_elsewhere(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, moved = rank(place, "semrank"), tmp_path / "moved"
+    row = next(row for row in rows_of(folder) if row["base_links"])
+    (place / "snapshot").rename(moved)
+    try:
+        assert main(["explain", "--round", folder, row["url"]]) == 0
+        assert "/snapshot is not there; --snapshot FOLDER lists links" in capsys.readouterr().out
+        assert len(explanation(folder, row["url"], snapshot=str(moved))["links"]) == row["base_links"]
+        shutil.copytree(moved, place / "snapshot")
+        (place / "snapshot" / "manifest.json").write_text('{"kind": "snapshot"}')
+        assert main(["explain", "--round", folder, row["url"]]) == 0
+        assert "/snapshot was replaced since" in capsys.readouterr().out
+        other = str(place / "snapshot")
+        assert "is another one than the round" in refused(capsys, "--round", folder, row["url"], "--snapshot", other)
+    finally:
+        shutil.rmtree(place / "snapshot", ignore_errors=True)
+        moved.rename(place / "snapshot")
+
+
+def test_numbers_that_json_can_not_hold(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "round"
+    shutil.copytree(rank(place, "semrank"), folder)
+    (path,) = (folder / "frontier").glob("*.parquet")
+    table = pq.read_table(path)
+    scores = pa.array([float("nan")] * table.num_rows)
+    pq.write_table(table.set_column(table.schema.get_field_index("score"), table.schema.field("score"), scores), path)
+    url = table["url"][0].as_py()
+    assert main(["explain", "--round", str(folder), url]) == 0
+    assert "score no number" in capsys.readouterr().out
+    assert main(["explain", "--round", str(folder), url, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["frontier"]["score"] is None
