@@ -12,20 +12,26 @@ import html
 import json
 import string
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pipelines import folders
+from pipelines.evaluation_plots import mean_curves, mean_sweeps
+from pipelines.manifest import Manifest
 from schemas.errors import InputError
+from schemas.tables import CONCEPTS, CURVE, FRONTIER, KEYWORDS, RELATIONS, SUMMARY, SWEEP, TableSchema
 from transforms.columnar import files
+from transforms.columnar.arrays import column_array, int64s
 from transforms.frontier import overview
+from transforms.lattice.drawing import place_nodes
 from transforms.lattice.hasse import covers, levels
+from transforms.weblog.relations import ISA, PART_OF
 
 EXAMPLES = """\
 examples:
@@ -33,18 +39,27 @@ examples:
   semrank report --evaluation evaluation --output evaluation.html
 """
 
-SHOWN_KEYWORDS = 60
-"""Keywords of the drawing: those with the most clicks."""
+SHOWN_KEYWORDS = 40
+"""Most keywords of the drawing."""
 
-SHOWN_CONCEPTS = 48
+MOST_STEPS = 4_000
+"""Steps of the hierarchy that are looked at, those with the largest support; only some of them are drawn."""
+
+SHOWN_RELATIVES = 12
+"""Relatives of a keyword that the drawing names."""
+
+SHOWN_CONCEPTS = 40
 """Concepts of the drawing: those with the most URLs."""
 
 SHOWN_EXTENT = 8
 """URLs of a concept that the drawing names."""
 
+STAGE_COUNTS = ("rows_in", "rows_out", "largest_record_bytes", "largest_group_bytes")
+"""What a manifest tells of a stage beside its seconds."""
+
 CHARTS = (
     ("pages", "harvest", "pages crawled", "harvest rate"),
-    ("recall", "precision", "recall", "precision"),
+    ("recall", "harvest", "recall", "precision"),
     ("pages", "f_measure", "pages crawled", "F-measure"),
     ("seconds", "recall", "seconds spent ranking", "recall"),
 )
@@ -87,68 +102,70 @@ def _page(title: str, subtitle: str, facts: dict[str, Any]) -> str:
     parts = resources.files("pipelines").joinpath("pages")
     read = {name: parts.joinpath(f"report.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
     # In a script element only "<" could end the data early.
-    data = json.dumps(facts, default=str, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    data = json.dumps(folders.plain(facts), ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace(
+        "<", "\\u003c"
+    )
     return string.Template(read["html"]).substitute(
         title=html.escape(title), subtitle=html.escape(subtitle), style=read["css"], script=read["js"], data=data
     )
 
 
-def _tables(folder: str, name: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
-    for path in folders.table_files(folder, name):
-        with files.open_binary(path) as stream:
-            yield pq.read_table(stream, columns=columns)
-
-
-def _table(folder: str, name: str) -> pa.Table:
-    return pa.concat_tables(_tables(folder, name)).combine_chunks()
-
-
 def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str, Any]]:
-    manifest = files.read_manifest(folder, "round")
-    seen = overview.overview(_tables(folder, "frontier", list(overview.COLUMNS)))
-    parameters = manifest["parameters"]
-    queue = manifest["inputs"]["queue"]
-    before = previous if previous is not None else _earlier_round(queue["path"])
+    manifest = Manifest.of(folder, "round")
+    profile, ranker = (manifest.text("parameters", name) for name in ("profile", "ranker"))
+    queue = manifest.text("inputs", "queue", "path")
+    before = previous if previous is not None else _earlier_round(queue)
+    seen = overview.overview(folders.read_parts(folder, FRONTIER.columns(*overview.COLUMNS)))
+    hosts = len(seen.hosts)
     facts = {
         "cards": [
             ["URLs ranked", f"{seen.rows:,}"],
             ["selected", f"{seen.selected:,}"],
-            ["hosts", f"{len(seen.hosts):,}"],
-            ["URLs in the queue", f"{queue['urls']:,}"],
-            ["keywords", f"{manifest['rows']['keywords']:,}"],
-            ["concepts of the queue", f"{manifest['rows']['base_concepts']:,}"],
-            ["seconds", f"{manifest['seconds']:,}"],
+            ["hosts", f"{hosts:,}"],
+            ["URLs in the queue", f"{manifest.whole('inputs', 'queue', 'urls'):,}"],
+            ["keywords", f"{manifest.whole('rows', 'keywords'):,}"],
+            ["concepts of the queue", f"{manifest.whole('rows', 'base_concepts'):,}"],
+            ["seconds", f"{manifest.number('seconds'):,.1f}"],
         ],
-        "top": [_shown(row) for row in seen.top],
+        "top": seen.top,
         "top_note": f"The best {len(seen.top):,} of {seen.rows:,} URLs. A row opens to say why.",
-        "sample": [_shown(row) for row in seen.sample],
-        "sample_note": f"{len(seen.sample):,} of the other {seen.rows - len(seen.top):,} URLs, drawn by their address.",
+        "sample": seen.sample,
+        "sample_note": (
+            f"{len(seen.sample):,} of the other {seen.rows - len(seen.top):,} URLs, drawn by the hash of their "
+            "address. Scores, hosts and counts on this page are of all URLs."
+        ),
         "bins": seen.bins.tolist(),
-        "gamma": parameters["threshold"],
+        "gamma": manifest.number("parameters", "threshold"),
         "held": [{"reason": reason, "count": count} for reason, count in sorted(seen.held.items())],
-        "hosts": overview.top_hosts(seen.hosts),
-        "hosts_note": f"The first {overview.SHOWN_HOSTS:,} of {len(seen.hosts):,} hosts, by selected URLs."
-        if len(seen.hosts) > overview.SHOWN_HOSTS
+        "hosts": overview.top_hosts(
+            seen.hosts, (part["host"] for part in folders.read_parts(folder, FRONTIER.columns("host")))
+        ),
+        "hosts_note": f"The first {overview.SHOWN_HOSTS:,} of {hosts:,} hosts, by selected URLs."
+        if hosts > overview.SHOWN_HOSTS
         else "",
         "changes": None,
         "keywords": _keywords(folder),
         "lattice": _lattice(folder),
-        "rejects": [{"reason": reason, "count": count} for reason, count in manifest["rejected"].items()],
+        "rejects": [
+            {"reason": reason, "count": manifest.whole("rejected", reason)} for reason in manifest.members("rejected")
+        ],
         "stages": _stages(manifest),
         "parameters": [
-            {"name": name, "value": "" if value is None else str(value)} for name, value in parameters.items()
+            {"name": name, "value": "" if value is None else str(value)}
+            for name, value in manifest.members("parameters").items()
         ],
     }
     if before is not None:
         files.read_manifest(before, "round")
         facts["changes"] = overview.changes(seen.top, _top(before))
-        facts["changes_note"] = f"The tops of {overview.TOP_ROWS:,} URLs of this round and of {before}."
-    name = PurePosixPath(folder.rstrip("/")).name
-    version = manifest["versions"].get("semrank", "")
-    subtitle = (
-        f"semrank {version}, profile {parameters['profile']}, ranker {parameters['ranker']}; queue {queue['path']}"
-    )
-    return f"Round {name}", subtitle, {"round": facts}
+        facts["changes_note"] = f"The best {overview.TOP_ROWS:,} URLs of this round beside those of {before}."
+    version = manifest.text("versions", "semrank")
+    subtitle = f"semrank {version}, profile {profile}, ranker {ranker}; queue {queue}"
+    return f"Round {_name(folder)}", subtitle, {"round": facts}
+
+
+def _name(folder: str) -> str:
+    return PurePosixPath(folder.rstrip("/")).name
 
 
 def _earlier_round(path: str) -> str | None:
@@ -158,124 +175,205 @@ def _earlier_round(path: str) -> str | None:
 
 def _top(folder: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    for part in _tables(folder, "frontier", ["rank", "url"]):
+    for part in folders.read_parts(folder, FRONTIER.columns("rank", "url", "selected")):
         rows += part.slice(0, overview.TOP_ROWS - len(rows)).to_pylist()
         if len(rows) >= overview.TOP_ROWS:
             break
     return rows
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    fetched = row["last_fetched_at"]
-    return {**row, "last_fetched_at": None if fetched is None else fetched.isoformat(" ", "seconds")}
-
-
-def _stages(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    rows = [{"stage": name, **measured} for name, measured in manifest["stages"].items()]
+def _stages(manifest: Manifest) -> list[dict[str, Any]]:
+    rows = [
+        {
+            "stage": name,
+            "seconds": manifest.number("stages", name, "seconds"),
+            **{count: manifest.whole("stages", name, count) for count in STAGE_COUNTS},
+        }
+        for name in manifest.members("stages")
+    ]
     return sorted(rows, key=lambda row: (-row["seconds"], row["stage"]))
 
 
 def _keywords(folder: str) -> dict[str, Any]:
-    keywords, relations = _table(folder, "keywords"), _table(folder, "relations")
-    order = pc.sort_indices(keywords, sort_keys=[("clicks", "descending"), ("keyword", "ascending")])
-    rows = keywords.take(order.slice(0, SHOWN_KEYWORDS)).to_pylist() if relations.num_rows else []
-    number = {row["keyword"]: index for index, row in enumerate(rows)}
-    known = pa.array(list(number), pa.string())
-    inside = relations.filter(pc.and_(pc.is_in(relations["source"], known), pc.is_in(relations["target"], known)))
-    parts: dict[str, list[str]] = defaultdict(list)
-    related: dict[str, list[str]] = defaultdict(list)
-    edges = []
-    for relation in inside.to_pylist():
-        source, target = relation["source"], relation["target"]
-        if source == target:
-            continue
-        if relation["relation"] == "ISA":
-            related[source].append(target)
-            related[target].append(source)
-            continue
-        parts[source].append(target)
-        # A part in the same or a higher layer closes a circle; the hierarchy leaves such steps out, and so do drawings.
-        if rows[number[source]]["layer"] < rows[number[target]]["layer"]:
-            edges.append([number[source], number[target]])
+    """The words of the hierarchy's best supported steps, joined by these."""
+    keywords, relations = folders.read_table(folder, KEYWORDS), folders.read_table(folder, RELATIONS)
+    steps = _joining(_hierarchy_steps(keywords, relations))
+    words = list(dict.fromkeys(word for step in steps for word in step))
+    rows = keywords.take(pa.array(words, pa.int64())).to_pylist()
+    number = {word: place for place, word in enumerate(words)}
+    edges = [(number[source], number[target]) for source, target in steps]
+    related, parts = _relatives(relations, [row["keyword"] for row in rows])
     most = max((row["clicks"] for row in rows), default=1) or 1
-    layers = {layer: index for index, layer in enumerate(sorted({row["layer"] for row in rows}))}
     nodes = [
         {
             "name": row["keyword"],
-            "level": layers[row["layer"]],
-            "size": 5 + 9 * (row["clicks"] / most) ** 0.5,
+            "label": row["keyword"],
+            "size": _size(row["clicks"] / most),
             "layer": row["layer"],
             "clicks": row["clicks"],
             "probability": row["probability"],
-            "related": sorted(related[row["keyword"]])[:12],
-            "parts": sorted(parts[row["keyword"]])[:12],
+            "related": related[row["keyword"]],
+            "parts": parts[row["keyword"]],
         }
         for row in rows
     ]
     note = (
-        f"The {len(rows):,} most clicked of {keywords.num_rows:,} keywords by layer; a line leads from a word to its "
-        "part."
+        f"{len(rows):,} of {keywords.num_rows:,} keywords by layer, joined by the Part-Of relations with the largest "
+        "support: a line leads down from a word to its part. A word that is held names its other parts and relatives."
     )
-    return {"nodes": nodes, "edges": edges, "note": note}
+    return _drawn(nodes, [row["layer"] for row in rows], edges, note)
+
+
+def _hierarchy_steps(keywords: pa.Table, relations: pa.Table) -> list[tuple[int, int]]:
+    """Steps down from word to part, as row numbers of the keywords, the best supported first."""
+    known = column_array(keywords["keyword"])
+    own = relations.filter(pc.equal(relations["relation"], PART_OF))
+    source, target = (pc.index_in(own[name], value_set=known) for name in ("source", "target"))
+    layer, in_base, in_current = (keywords[name] for name in ("layer", "in_base", "in_current"))
+    # A part in the same or a higher layer closes a circle; the hierarchy leaves such steps out, and so do drawings.
+    down = pc.and_(
+        pc.less(layer.take(source), layer.take(target)), pc.and_(in_base.take(source), in_current.take(target))
+    )
+    table = pa.table({"source": source, "target": target, "support": own["support"]}).filter(down)
+    order = [("support", "descending"), ("source", "ascending"), ("target", "ascending")]
+    table = table.sort_by(order).slice(0, MOST_STEPS)
+    return list(zip(table["source"].to_pylist(), table["target"].to_pylist(), strict=True))
+
+
+def _joining(steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Of steps in their order those that join words which none before did, among the first `SHOWN_KEYWORDS` words."""
+    group: dict[int, int] = {}
+    taken = []
+    for source, target in steps:
+        if len(group.keys() | {source, target}) > SHOWN_KEYWORDS:
+            continue
+        one, other = group.setdefault(source, source), group.setdefault(target, target)
+        if one != other:
+            group.update({word: one for word, own in group.items() if own == other})
+            taken.append((source, target))
+    return taken
+
+
+def _relatives(relations: pa.Table, words: list[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Of each word the ISA relatives and the parts that most pages or links support, at most `SHOWN_RELATIVES`."""
+    known = pa.array(words, pa.string())
+    near = relations.filter(pc.or_(pc.is_in(relations["source"], known), pc.is_in(relations["target"], known)))
+    near = near.sort_by([("support", "descending"), ("source", "ascending"), ("target", "ascending")])
+    found: dict[str, dict[str, list[str]]] = {kind: {word: [] for word in words} for kind in (ISA, PART_OF)}
+    for source, target, kind in zip(
+        *(near[name].to_pylist() for name in ("source", "target", "relation")), strict=True
+    ):
+        for word, other in ((source, target), (target, source)) if kind == ISA else ((source, target),):
+            if word != other and kind in found and len(found[kind].get(word, [""] * SHOWN_RELATIVES)) < SHOWN_RELATIVES:
+                found[kind][word].append(other)
+    return found[ISA], found[PART_OF]
 
 
 def _lattice(folder: str) -> dict[str, Any]:
-    concepts = _table(folder, "base_concepts")
+    concepts = folders.read_table(folder, TableSchema("base_concepts", CONCEPTS.schema))
     order = pc.sort_indices(concepts, sort_keys=[("support", "descending"), ("concept", "ascending")])
     rows = concepts.take(order.slice(0, SHOWN_CONCEPTS)).to_pylist()
     edges = covers([row["intent"] for row in rows])
-    most = max((row["support"] for row in rows), default=1)
+    above: dict[int, set[str]] = defaultdict(set)
+    for upper, lower in edges:
+        above[lower].update(rows[upper]["intent"])
+    most = max((row["support"] for row in rows), default=1) or 1
     nodes = [
         {
-            "name": ", ".join(row["intent"]) or "(all)",
-            "level": level,
-            "size": 5 + 9 * (row["support"] / most) ** 0.5,
+            "name": ", ".join(row["intent"]) or "no keyword in common",
+            # Its own keywords say where a concept stands; those above it have written theirs already.
+            "label": ", ".join(word for word in row["intent"] if word not in above[place]) if row["intent"] else "all",
+            "size": _size(row["support"] / most),
             "support": row["support"],
-            "intent": row["intent"],
             "extent": row["extent"][:SHOWN_EXTENT],
         }
-        for row, level in zip(rows, levels(len(rows), edges), strict=True)
+        for place, row in enumerate(rows)
     ]
     note = (
         f"The {len(rows):,} largest of {concepts.num_rows:,} concepts of the queue as a Hasse diagram: a concept below "
-        "another has its keywords and more, and fewer URLs."
+        "another has its keywords and more, and fewer URLs. Only the keywords that it adds are written at it."
     )
-    return {"nodes": nodes, "edges": [list(edge) for edge in edges], "note": note}
+    return _drawn(nodes, levels(len(rows), edges), edges, note)
+
+
+def _size(share: float) -> float:
+    """Radius of a node in pixels, its area in proportion to what it stands for."""
+    return float(5 + 9 * max(0.0, share) ** 0.5)
+
+
+def _drawn(
+    nodes: list[dict[str, Any]], node_levels: list[int], edges: list[tuple[int, int]], note: str
+) -> dict[str, Any]:
+    placed = place_nodes(node_levels, edges)
+    return {
+        "nodes": [
+            {**node, "x": round(x, 3), "y": round(y, 3)} for node, (x, y) in zip(nodes, placed.places, strict=True)
+        ],
+        "edges": [
+            [*edge, [[round(x, 3), round(y, 3)] for x, y in bends]]
+            for edge, bends in zip(edges, placed.bends, strict=True)
+        ],
+        "note": note,
+    }
 
 
 def _evaluation_facts(folder: str) -> tuple[str, str, dict[str, Any]]:
-    manifest = files.read_manifest(folder, "evaluation")
-    summary, curve = _table(folder, "summary"), _table(folder, "curve")
+    manifest = Manifest.of(folder, "evaluation")
+    summary = folders.read_table(folder, SUMMARY)
+    curve = _complete(folder, CURVE, "ranker", "mode", "topic", "pages", "relevant", "recall", "seconds")
+    sweep = _complete(folder, SWEEP, "ranker", "mode", "threshold", "f_measure")
+    pages = _crawled(folder, curve)
+    means, thresholds = mean_curves(curve, pages), mean_sweeps(sweep)
     modes = []
-    for mode in sorted(set(curve["mode"].to_pylist())):
-        rows = curve.filter(pc.equal(curve["mode"], mode))
-        means = rows.group_by(["ranker", "pages"], use_threads=False).aggregate(
-            [(name, "mean") for name in ("harvest", "precision", "recall", "f_measure", "seconds")]
-        )
-        means = means.sort_by([("ranker", "ascending"), ("pages", "ascending")])
-        charts = []
-        for x, y, x_name, y_name in CHARTS:
-            columns = ["pages" if name == "pages" else f"{name}_mean" for name in (x, y)]
-            lines = []
-            for ranker in dict.fromkeys(means["ranker"].to_pylist()):
-                own = means.filter(pc.equal(means["ranker"], ranker))
-                points = list(zip(*(own[name].to_pylist() for name in columns), strict=True))
-                lines.append({"name": ranker, "points": [[round(value, 6) for value in point] for point in points]})
-            charts.append({"x": x_name, "y": y_name, "lines": lines})
+    for mode in sorted({mode for _, mode in means}):
+        charts = [
+            {
+                "x": x_name,
+                "y": y_name,
+                "lines": [_line(ranker, found[x], found[y]) for (ranker, own), found in means.items() if own == mode],
+            }
+            for x, y, x_name, y_name in CHARTS
+        ]
+        lines = [_line(ranker, *found) for (ranker, own), found in thresholds.items() if own == mode]
+        if lines:
+            charts.append({"x": "threshold gamma", "y": "F-measure of what is selected", "lines": lines})
         modes.append({"name": mode, "charts": charts})
     facts = {
         "cards": [
             ["rankers", f"{len(set(curve['ranker'].to_pylist())):,}"],
             ["topics", f"{len(set(curve['topic'].to_pylist())):,}"],
-            ["pages a crawl", f"{pc.max(curve['pages']).as_py() or 0:,}"],
+            ["pages a crawl", f"{pages:,}"],
         ],
         "note": "Means over topics with bootstrap intervals; differences are paired, to the first ranker.",
+        "curves_note": (
+            "Means over all crawls. A crawl that ran out of candidates keeps its last values: its relevant pages, "
+            "recall and seconds stay as they were, and its harvest rate is that of the pages it was allowed."
+        ),
         "columns": summary.schema.names,
         "summary": summary.to_pylist(),
         "modes": modes,
     }
-    name = PurePosixPath(folder.rstrip("/")).name
-    return f"Evaluation {name}", f"semrank {manifest['versions'].get('semrank', '')}", {"evaluation": facts}
+    return f"Evaluation {_name(folder)}", f"semrank {manifest.text('versions', 'semrank')}", {"evaluation": facts}
+
+
+def _complete(folder: str, table: TableSchema, *columns: str) -> pa.Table:
+    """Columns of a table that has all of them, without nulls."""
+    required = pa.schema([field.with_nullable(False) for field in table.columns(*columns).schema])
+    return folders.read_table(folder, TableSchema(table.name, required))
+
+
+def _line(name: str, x: Iterable[float], y: Iterable[float]) -> dict[str, Any]:
+    return {"name": name, "points": [[round(float(a), 6), round(float(b), 6)] for a, b in zip(x, y, strict=True)]}
+
+
+def _crawled(folder: str, curve: pa.Table) -> int:
+    """The pages of the longest crawl; raises InputError where crawls are not written page after page."""
+    pages = int64s(curve["pages"])
+    starts = pages == 1
+    follows = np.concatenate([[False], pages[1:] == pages[:-1] + 1])[: len(pages)]
+    if not (starts | follows).all():
+        raise InputError(f"{folder}: its curve table does not tell crawls page after page")
+    return int(pages.max(initial=0))
 
 
 if __name__ == "__main__":

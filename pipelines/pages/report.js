@@ -33,17 +33,18 @@ function table(columns, rows, describe) {
   let sorted = { index: -1, up: true };
   let shown = rows;
   const body = make("tbody");
-  const head = make("tr", {}, ...columns.map((column, index) => make("th", { class: column.number ? "number" : null, scope: "col", "aria-sort": "none" },
+  const kind = (column) => [column.number ? "number" : "", column.class || ""].join(" ").trim() || null;
+  const head = make("tr", {}, ...columns.map((column, index) => make("th", { class: kind(column), scope: "col", "aria-sort": "none" },
     make("button", { type: "button", onclick: () => sort(index) }, column.name))));
   const element = make("table", {}, make("thead", {}, head), body);
   function cell(column, row) {
     const value = column.show ? column.show(row) : row[column.key];
-    return make("td", { class: [column.number ? "number" : "", column.class || ""].join(" ").trim() || null }, value ?? "");
+    return make("td", { class: kind(column) }, value ?? "");
   }
   function render() {
     const limit = 1000;
     body.replaceChildren(...shown.slice(0, limit).flatMap((row) => {
-      const line = make("tr", describe ? { class: "row", tabindex: "0", "aria-expanded": "false" } : {}, ...columns.map((column) => cell(column, row)));
+      const line = make("tr", describe ? { class: "row", tabindex: row === shown[0] ? "0" : "-1", "aria-expanded": "false" } : {}, ...columns.map((column) => cell(column, row)));
       if (describe) {
         const toggle = () => {
           const open = line.getAttribute("aria-expanded") === "true";
@@ -56,7 +57,11 @@ function table(columns, rows, describe) {
           if (event.target !== line) return;
           if (event.key === "Enter" || event.key === " ") { event.preventDefault(); toggle(); }
           const step = event.key === "ArrowDown" ? "nextElementSibling" : event.key === "ArrowUp" ? "previousElementSibling" : null;
-          if (step) { let next = line[step]; while (next && !next.hasAttribute("tabindex")) next = next[step]; if (next) { event.preventDefault(); next.focus(); } }
+          if (!step) return;
+          event.preventDefault();
+          let next = line[step];
+          while (next && !next.hasAttribute("tabindex")) next = next[step];
+          if (next) { line.tabIndex = -1; next.tabIndex = 0; next.focus(); }
         });
       }
       return [line];
@@ -74,16 +79,20 @@ function table(columns, rows, describe) {
     render();
   }
   render();
-  return { element: make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "table" }, element), show: (next) => { shown = next; render(); } };
+  return { element: make("div", { class: "scroll", tabindex: describe ? null : "0", role: "region", "aria-label": "table" }, element), show: (next) => { shown = next; render(); } };
 }
 
 function bars(series, { width = 720, height = 220, mark = null, names }) {
   const [all, chosen] = series;
   const most = Math.max(1, ...all);
-  const left = 52, bottom = 28, step = (width - left - 12) / all.length;
-  const y = (value) => (height - bottom) * (1 - Math.log1p(value) / Math.log1p(most)) + 8 * (Math.log1p(value) / Math.log1p(most));
+  const left = 64, bottom = 28, step = (width - left - 12) / all.length;
+  // Few URLs are counted one by one; of many, those that a million hides are shown by the logarithm.
+  const few = most <= 20;
+  const part = (value) => (few ? value / most : Math.log1p(value) / Math.log1p(most));
+  const y = (value) => (height - bottom) * (1 - part(value)) + 8 * part(value);
   const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, role: "img", "aria-label": names });
-  for (const tick of [0, 1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7].filter((t) => t <= most)) {
+  const ticks = few ? Array.from({ length: most + 1 }, (_, tick) => tick).filter((tick) => most <= 5 || tick % 5 === 0) : [0, 1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8].filter((tick) => tick <= most);
+  for (const tick of ticks) {
     picture.append(draw("line", { class: "axis", x1: left, x2: width, y1: y(tick), y2: y(tick) }), Object.assign(draw("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end", class: "soft" }), { textContent: whole(tick) }));
   }
   all.forEach((count, index) => {
@@ -129,62 +138,76 @@ function curves(lines, { x, y, width = 520, height = 300 }) {
   return make("figure", { style: "margin:0" }, make("figcaption", {}, make("b", {}, y)), picture, legend);
 }
 
-function diagram(nodes, edges, describe, label) {
-  const rows = [];
-  nodes.forEach((node, index) => { (rows[node.level] ||= []).push(index); });
-  const gapX = 150, gapY = 88;
-  const place = nodes.map(() => [0, 0]);
-  const most = Math.max(1, ...rows.map((row) => (row || []).length));
-  for (let pass = 0; pass < 6; pass++) {
-    rows.forEach((row, level) => {
-      if (!row) return;
-      if (pass) {
-        const centre = (index) => {
-          const near = edges.filter(([a, b]) => a === index || b === index).map(([a, b]) => place[a === index ? b : a][0]);
-          return near.length ? near.reduce((s, v) => s + v, 0) / near.length : place[index][0];
-        };
-        const wanted = new Map(row.map((index) => [index, centre(index)]));
-        row.sort((a, b) => wanted.get(a) - wanted.get(b) || a - b);
-      }
-      row.forEach((index, i) => { place[index] = [((i + 0.5) * most) / row.length, level]; });
-    });
-  }
-  const width = Math.max(480, most * gapX + 40), height = rows.length * gapY + 40;
-  const at = (index) => [20 + place[index][0] * gapX, 36 + place[index][1] * gapY];
-  const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": label });
-  const drawn = edges.map(([a, b]) => {
-    const [[x1, y1], [x2, y2]] = [at(a), at(b)];
-    const edge = draw("path", { class: "edge", d: `M${x1},${y1} C${x1},${(y1 + y2) / 2} ${x2},${(y1 + y2) / 2} ${x2},${y2}` });
+const NODE_WIDTH = 116, STEP = 80;
+const cut = (text, most) => (text.length > most ? text.slice(0, most - 1) + "\u2026" : text);
+
+function diagram({ nodes, edges }, describe, label) {
+  const at = ([x, y]) => [x * NODE_WIDTH + 72, y * STEP + 40];
+  const places = nodes.map((node) => at([node.x, node.y]));
+  const width = Math.max(...places.map((place) => place[0])) + 72, height = Math.max(...places.map((place) => place[1])) + 32;
+  const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": label, style: `width:100%;min-width:${0.75 * width}px;max-width:${1.2 * width}px` });
+  const drawn = edges.map(([upper, lower, bends]) => {
+    const way = [places[upper], ...bends.map(at), places[lower]];
+    const curve = way.slice(1).map(([x, y], i) => `C${way[i][0]},${(way[i][1] + y) / 2} ${x},${(way[i][1] + y) / 2} ${x},${y}`);
+    const edge = draw("path", { class: "edge", d: `M${way[0].join()} ${curve.join(" ")}` });
     picture.append(edge);
     return edge;
   });
-  const detail = make("div", { class: "detail soft", "aria-live": "polite" }, "Point at or tab to a node; Enter or a click holds it.");
+  const hint = "Point at a node, or tab to the drawing and go on with the arrow keys. Enter or a click holds a node, Escape lets go.";
+  const detail = make("div", { class: "detail soft", "aria-live": "polite" }, hint);
   const groups = nodes.map((node, index) => {
-    const [cx, cy] = at(index);
-    const group = draw("g", { class: "node", tabindex: "0", role: "button", "aria-label": node.name });
-    group.append(draw("circle", { cx, cy, r: node.size }), Object.assign(draw("text", { x: cx, y: cy - node.size - 5, "text-anchor": "middle" }), { textContent: node.name.length > 20 ? node.name.slice(0, 19) + "\u2026" : node.name }));
+    const [cx, cy] = places[index];
+    const group = draw("g", { class: "node", tabindex: index ? "-1" : "0", role: "button", "aria-label": node.name });
+    group.append(draw("circle", { cx, cy, r: node.size }), Object.assign(draw("text", { x: cx, y: cy - node.size - 5, "text-anchor": "middle" }), { textContent: cut(node.label, 19) }), Object.assign(draw("title"), { textContent: node.name }));
     picture.append(group);
     return group;
   });
+  const near = (index, from, to) => edges.filter((edge) => edge[from] === index).map((edge) => edge[to]).sort((a, b) => nodes[a].x - nodes[b].x);
+  const reading = nodes.map((_, index) => index).sort((a, b) => nodes[a].y - nodes[b].y || nodes[a].x - nodes[b].x);
   let held = null;
   function light(index) {
     picture.classList.toggle("lit", index !== null);
     if (index === null) return;
     const on = new Set([index]);
-    const follow = (from, to) => { const stack = [index]; while (stack.length) { const here = stack.pop(); edges.forEach((edge, i) => { if (edge[from] === here) { drawn[i].classList.add("on"); if (!on.has(edge[to])) { on.add(edge[to]); stack.push(edge[to]); } } }); } };
     drawn.forEach((edge) => edge.classList.remove("on"));
-    follow(0, 1); follow(1, 0);
+    for (const [from, to] of [[0, 1], [1, 0]]) {
+      const stack = [index], seen = new Set(stack);
+      while (stack.length) {
+        const here = stack.pop();
+        edges.forEach((edge, i) => {
+          if (edge[from] !== here) return;
+          drawn[i].classList.add("on");
+          on.add(edge[to]);
+          if (!seen.has(edge[to])) { seen.add(edge[to]); stack.push(edge[to]); }
+        });
+      }
+    }
     groups.forEach((group, i) => group.classList.toggle("on", on.has(i)));
     detail.classList.remove("soft");
-    detail.replaceChildren(describe(nodes[index]));
+    detail.replaceChildren(describe(nodes[index]), ways("above", near(index, 1, 0)), ways("below", near(index, 0, 1)));
+  }
+  function ways(name, others) {
+    if (!others.length) return "";
+    const buttons = others.slice(0, 12).map((other) => make("button", { type: "button", onclick: () => { held = other; go(other); } }, cut(nodes[other].label || nodes[other].name, 28)));
+    return make("div", { class: "tools" }, make("span", { class: "soft" }, `${name}:`), ...buttons, others.length > 12 ? ` and ${others.length - 12} more` : null);
+  }
+  function go(index) {
+    groups.forEach((group, i) => group.setAttribute("tabindex", i === index ? "0" : "-1"));
+    groups[index].focus();
   }
   groups.forEach((group, index) => {
+    const hold = () => { held = held === index ? null : index; light(held); };
     group.addEventListener("mouseenter", () => light(index));
     group.addEventListener("mouseleave", () => light(held));
     group.addEventListener("focus", () => light(index));
-    const hold = () => { held = held === index ? null : index; light(held); };
-    group.addEventListener("click", hold);
-    group.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); hold(); } if (event.key === "Escape") { held = null; light(null); } });
+    group.addEventListener("click", () => { go(index); hold(); });
+    group.addEventListener("keydown", (event) => {
+      const place = reading.indexOf(index);
+      const steps = { ArrowLeft: reading[place - 1], ArrowRight: reading[place + 1], ArrowUp: near(index, 1, 0)[0], ArrowDown: near(index, 0, 1)[0], Home: reading[0], End: reading.at(-1) };
+      if (event.key in steps) { event.preventDefault(); if (steps[event.key] !== undefined) go(steps[event.key]); }
+      if (event.key === "Enter" || event.key === " ") { event.preventDefault(); hold(); }
+      if (event.key === "Escape") { held = null; light(null); }
+    });
   });
   return make("div", {}, make("div", { class: "drawing" }, picture), detail);
 }
@@ -196,7 +219,8 @@ function whyText(row) {
   if (row.extension || row.intension) facts.push(`extension ${short(row.extension)}, intension ${short(row.intension)}`);
   if (row.change_probability !== null) facts.push(`changed with probability ${short(row.change_probability)}`);
   if (row.held_back) facts.push(`held back: ${row.held_back}`);
-  return make("div", {}, items.length ? make("ul", {}, ...items) : null, pairs.length ? make("div", {}, "matched keywords (queue ~ this URL)", make("ul", {}, ...pairs)) : null, make("div", { class: "soft" }, facts.join(" \u00b7 ")));
+  const open = make("a", { href: row.url, rel: "noreferrer noopener" }, "open the page");
+  return make("div", {}, items.length ? make("ul", {}, ...items) : null, pairs.length ? make("div", {}, "matched keywords (queue ~ this URL)", make("ul", {}, ...pairs)) : null, make("div", { class: "soft" }, facts.join(" \u00b7 "), " \u00b7 ", open));
 }
 
 function frontierTable(rows) {
@@ -204,8 +228,8 @@ function frontierTable(rows) {
     { name: "rank", key: "rank", number: true, show: (row) => whole(row.rank) },
     { name: "score", key: "score", number: true, show: (row) => short(row.score) },
     { name: "selected", key: "selected", show: (row) => make("span", { class: row.selected ? "yes" : "no" }, row.selected ? "selected" : row.held_back || "no") },
-    { name: "URL", key: "url", class: "url", show: (row) => make("a", { href: row.url, rel: "noreferrer noopener" }, row.url) },
-    { name: "fetched", key: "fetched", show: (row) => (row.fetched ? "yes" : "no") },
+    { name: "URL", key: "url", class: "url", show: (row) => make("a", { href: row.url, rel: "noreferrer noopener", tabindex: "-1" }, row.url) },
+    { name: "fetched", key: "fetched", class: "wide", show: (row) => (row.fetched ? "yes" : "no") },
   ];
   const view = table(columns, rows, whyText);
   const text = make("input", { type: "search", placeholder: "part of the URL or a reason", "aria-label": "filter by text" });
@@ -229,23 +253,27 @@ function showRound(round) {
   if (round.note) page.append(make("p", { class: "soft" }, round.note));
   section("top", "Top of the frontier", make("p", { class: "soft" }, round.top_note), frontierTable(round.top));
   if (round.sample.length) section("sample", "A sample of the rest", make("p", { class: "soft" }, round.sample_note), frontierTable(round.sample));
-  section("scores", "Scores", make("p", { class: "soft" }, "URLs by score on a logarithmic scale; the darker part is selected."), bars(round.bins, { mark: round.gamma, names: "URLs by score" }),
+  section("scores", "Scores", make("p", { class: "soft" }, "URLs by score; the stronger part of a bar is selected. More than 20 in a bar make the scale logarithmic."), bars(round.bins, { mark: round.gamma, names: "URLs by score" }),
     round.held.length ? table([{ name: "held back by", key: "reason" }, { name: "URLs", key: "count", number: true, show: (r) => whole(r.count) }], round.held).element : make("p", {}, "Nothing is held back."));
   section("hosts", "Hosts", round.hosts_note ? make("p", { class: "soft" }, round.hosts_note) : null, table([{ name: "host", key: "host", class: "url" }, { name: "URLs", key: "urls", number: true, show: (r) => whole(r.urls) }, { name: "selected", key: "selected", number: true, show: (r) => whole(r.selected) }, { name: "mean score", key: "score", number: true, show: (r) => short(r.score) }], round.hosts).element);
   if (round.changes) {
-    const list = (title, rows, text) => make("div", {}, make("h3", {}, `${title} (${rows.length}${rows.length === 50 ? " or more" : ""})`), make("ul", {}, ...rows.slice(0, 25).map((row) => make("li", {}, text(row), " ", make("a", { href: row.url, rel: "noreferrer noopener" }, row.url)))));
-    section("changes", "Since the round before", make("p", { class: "soft" }, round.changes_note), make("div", { class: "columns" }, list("Came", round.changes.came, (r) => `rank ${whole(r.rank)}`), list("Went", round.changes.went, (r) => `was ${whole(r.before)}`), list("Rose", round.changes.rose, (r) => `${whole(r.before)} \u2192 ${whole(r.rank)}`), list("Fell", round.changes.fell, (r) => `${whole(r.before)} \u2192 ${whole(r.rank)}`)));
+    const list = (title, moved, text) => make("div", { class: "moves" }, make("h3", {}, `${title} (${whole(moved.count)})`), make("ul", {}, ...moved.rows.slice(0, 25).map((row) => make("li", {}, make("span", { class: "soft" }, text(row)), " ", make("a", { href: row.url, rel: "noreferrer noopener" }, row.url))), moved.count > 25 ? make("li", { class: "soft" }, `and ${whole(moved.count - 25)} more`) : null));
+    const { came, rose, fell, went, chosen } = round.changes;
+    const [now, was, moved] = [(row) => `rank ${whole(row.rank)}`, (row) => `was ${whole(row.before)}`, (row) => `${whole(row.before)} \u2192 ${whole(row.rank)}`];
+    section("changes", "Since the round before", make("p", { class: "soft" }, round.changes_note), make("div", { class: "columns" }, list("Came", came, now), list("Rose", rose, moved), list("Fell", fell, moved), list("Gone, selected by the round before", chosen, was), list("Gone for other reasons", went, was)));
   }
-  if (round.keywords.nodes.length) section("keywords", "Keyword hierarchy", make("p", { class: "soft" }, round.keywords.note), diagram(round.keywords.nodes, round.keywords.edges, (node) => make("div", {}, make("b", {}, node.name), ` \u2014 layer ${node.layer}, ${whole(node.clicks)} clicks, probability ${short(node.probability, 6)}`, node.related.length ? `; ISA: ${node.related.join(", ")}` : "", node.parts.length ? `; has part: ${node.parts.join(", ")}` : ""), "keyword hierarchy"));
-  if (round.lattice.nodes.length) section("lattice", "Concepts of the queue", make("p", { class: "soft" }, round.lattice.note), diagram(round.lattice.nodes, round.lattice.edges, (node) => make("div", {}, make("b", {}, node.intent.join(", ") || "no keyword in common"), ` \u2014 ${whole(node.support)} URLs`, make("ul", {}, ...node.extent.map((url) => make("li", {}, url)), node.support > node.extent.length ? make("li", { class: "soft" }, `and ${whole(node.support - node.extent.length)} more`) : null)), "order diagram of concepts"));
+  if (round.keywords.nodes.length) section("keywords", "Keyword hierarchy", make("p", { class: "soft" }, round.keywords.note), diagram(round.keywords, (node) => make("div", {}, make("b", {}, node.name), ` \u2014 layer ${node.layer}, ${whole(node.clicks)} clicks, probability ${short(node.probability, 6)}`, node.related.length ? `; ISA: ${node.related.join(", ")}` : "", node.parts.length ? `; has part: ${node.parts.join(", ")}` : ""), "keyword hierarchy"));
+  if (round.lattice.nodes.length) section("lattice", "Concepts of the queue", make("p", { class: "soft" }, round.lattice.note), diagram(round.lattice, (node) => make("div", {}, make("b", {}, node.name), ` \u2014 ${whole(node.support)} URLs`, make("ul", {}, ...node.extent.map((url) => make("li", {}, url)), node.support > node.extent.length ? make("li", { class: "soft" }, `and ${whole(node.support - node.extent.length)} more`) : null)), "order diagram of concepts"));
   section("rejects", "Rejects", round.rejects.length ? table([{ name: "reason", key: "reason" }, { name: "records", key: "count", number: true, show: (r) => whole(r.count) }], round.rejects).element : make("p", {}, "None."));
-  section("stages", "Stages", table([{ name: "stage", key: "stage" }, { name: "seconds", key: "seconds", number: true, show: (r) => short(r.seconds, 2) }, { name: "rows in", key: "rows_in", number: true, show: (r) => whole(r.rows_in) }, { name: "rows out", key: "rows_out", number: true, show: (r) => whole(r.rows_out) }, { name: "largest record, bytes", key: "largest_record_bytes", number: true, show: (r) => whole(r.largest_record_bytes) }, { name: "largest group, bytes", key: "largest_group_bytes", number: true, show: (r) => whole(r.largest_group_bytes) }], round.stages).element);
+  const slowest = Math.max(1e-9, ...round.stages.map((stage) => stage.seconds));
+  section("stages", "Stages", make("p", { class: "soft" }, "Seconds spent in each stage, summed over workers."), table([{ name: "stage", key: "stage" }, { name: "seconds", key: "seconds", number: true, show: (r) => make("span", {}, make("span", { class: "bar", style: `width:${(6 * r.seconds) / slowest}rem` }), short(r.seconds, 2)) }, { name: "rows in", key: "rows_in", number: true, show: (r) => whole(r.rows_in) }, { name: "rows out", key: "rows_out", number: true, show: (r) => whole(r.rows_out) }, { name: "largest record, bytes", key: "largest_record_bytes", number: true, show: (r) => whole(r.largest_record_bytes) }, { name: "largest group, bytes", key: "largest_group_bytes", number: true, show: (r) => whole(r.largest_group_bytes) }], round.stages).element);
   section("parameters", "Parameters", table([{ name: "parameter", key: "name" }, { name: "value", key: "value" }], round.parameters).element);
 }
 
 function showEvaluation(evaluation) {
   page.append(cards(evaluation.cards));
   section("summary", "Means over topics", make("p", { class: "soft" }, evaluation.note), table(evaluation.columns.map((name) => ({ name, key: name, number: !["ranker", "mode", "measure"].includes(name), show: (row) => (typeof row[name] === "number" ? short(row[name]) : row[name] ?? "") })), evaluation.summary).element);
+  if (evaluation.modes.length) page.append(make("p", { class: "soft" }, evaluation.curves_note));
   for (const mode of evaluation.modes) section(mode.name, `Mode ${mode.name}`, make("div", { class: "columns" }, ...mode.charts.map((chart) => curves(chart.lines, chart))));
 }
 

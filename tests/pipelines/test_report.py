@@ -7,12 +7,17 @@ import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.cli import main
+from tests.sample import ingest_sample
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -21,10 +26,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two rounds of the sample web; the second goes on from the first."""
     folder = tmp_path_factory.mktemp("report")
-    web, snapshot = str(folder / "web"), str(folder / "snapshot")
-    assert main(["sample", "--output", web, "--quiet"]) == 0
-    logs = ["--warc", f"{web}/warc/*", "--clicks", f"{web}/clicks/*"]
-    assert main(["ingest", *logs, "--output", snapshot, "--quiet"]) == 0
+    web, snapshot = f"{folder}/web", ingest_sample(folder)
     common = ["rank", "--snapshot", snapshot, "--profile", "paper-2013", "--max-urls", "10", "--quiet"]
     assert main([*common, "--seeds", f"{web}/seeds.txt", "--output", str(folder / "first")]) == 0
     assert main([*common, "--previous", str(folder / "first"), "--output", str(folder / "second")]) == 0
@@ -51,14 +53,43 @@ def test_a_page_tells_what_the_manifest_tells(place: Path) -> None:
     assert sum(row["urls"] for row in data["hosts"]) == manifest["rows"]["frontier"]
     assert sum(row["selected"] for row in data["top"]) == 10
     assert {stage["stage"] for stage in data["stages"]} == set(manifest["stages"])
-    assert data["changes"]["came"]
+    assert data["changes"]["came"]["rows"]
+    chosen = {row["url"] for row in data["changes"]["chosen"]["rows"]}
+    assert chosen == {row["url"] for row in data_of(page_of(place, "first"))["round"]["top"] if row["selected"]}
     assert data_of(page_of(place, "first"))["round"]["changes"] is None
     assert data["keywords"]["nodes"]
-    for upper, lower in data["keywords"]["edges"]:
-        assert data["keywords"]["nodes"][upper]["level"] < data["keywords"]["nodes"][lower]["level"]
-    for upper, lower in data["lattice"]["edges"]:
-        nodes = data["lattice"]["nodes"]
-        assert set(nodes[upper]["intent"]) < set(nodes[lower]["intent"])
+    words = data["keywords"]["nodes"]
+    relations = {(row["source"], row["target"]) for row in rows_of(place, "relations") if row["relation"] == "PART_OF"}
+    for upper, lower, _ in data["keywords"]["edges"]:
+        assert words[upper]["layer"] < words[lower]["layer"]
+        assert words[upper]["y"] < words[lower]["y"]
+        assert (words[upper]["name"], words[lower]["name"]) in relations
+    # The lines join the words and close no circle.
+    assert len(data["keywords"]["edges"]) < len(words)
+
+
+def rows_of(place: Path, table: str) -> list[dict[str, Any]]:
+    return [row for path in (place / "second" / table).glob("*") for row in pq.read_table(path).to_pylist()]
+
+
+def test_the_drawing_of_concepts_is_their_order(place: Path) -> None:
+    drawing = data_of(page_of(place, "second"))["round"]["lattice"]
+    concepts = sorted(rows_of(place, "base_concepts"), key=lambda row: (-row["support"], row["concept"]))
+    intents = [frozenset(row["intent"]) for row in concepts[: len(drawing["nodes"])]]
+    assert [node["support"] for node in drawing["nodes"]] == [row["support"] for row in concepts[: len(intents)]]
+    covers = {
+        (a, b)
+        for a, upper in enumerate(intents)
+        for b, lower in enumerate(intents)
+        if upper < lower and not any(upper < between < lower for between in intents)
+    }
+    assert {(upper, lower) for upper, lower, _ in drawing["edges"]} == covers
+    above: dict[int, set[str]] = {place: set() for place in range(len(intents))}
+    for upper, lower in covers:
+        above[lower] |= intents[upper]
+    for number, node in enumerate(drawing["nodes"]):
+        written = set(node["label"].split(", ")) - {""}
+        assert written == (intents[number] - above[number] if intents[number] else {"all"})
 
 
 class _Outside(HTMLParser):
@@ -86,14 +117,63 @@ def test_a_page_needs_nothing_else(place: Path) -> None:
 
 def in_browser(page: str, script: str, folder: Path) -> str:
     """The page's content after a script ran in it."""
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine")
     file = folder / "page.html"
     file.write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
+    return browse(file.as_uri(), folder)
+
+
+def browse(address: str, folder: Path, *options: str) -> str:
+    """The content of what is at an address."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
     quiet = ["--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update"]
     command = [CHROMIUM, "--headless", "--no-sandbox", *quiet, f"--user-data-dir={folder / 'user'}", "--dump-dom"]
-    shown = subprocess.run([*command, file.as_uri()], capture_output=True, text=True, timeout=120, check=True)
+    shown = subprocess.run([*command, *options, address], capture_output=True, text=True, timeout=120, check=True)
     return shown.stdout
+
+
+class _Counter(BaseHTTPRequestHandler):
+    """A proxy that has one page, and remembers what it was asked for."""
+
+    page = b""
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        self.send_response(200 if self.path == "http://report.test/" else 502)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        if self.path == "http://report.test/":
+            self.wfile.write(self.page)
+
+    def do_CONNECT(self) -> None:
+        self.asked.append(f"https://{self.path}")
+        self.send_response(502)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_a_browser_asks_for_nothing_but_the_page(place: Path, tmp_path: Path) -> None:
+    script = """
+      document.querySelectorAll('tr.row').forEach((row) => row.click());
+      document.querySelectorAll('.node').forEach((node) => node.dispatchEvent(new Event('focus')));
+      document.body.dataset.resources = performance.getEntriesByType('resource').length;
+    """
+    page = page_of(place, "second")
+    _Counter.page = page.replace("</body>", f"<script>{script}</script></body>").encode()
+    _Counter.asked.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Counter) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        shown = browse("http://report.test/", tmp_path, f"--proxy-server=http://127.0.0.1:{server.server_port}")
+        server.shutdown()
+    assert 'data-resources="0"' in shown
+    hosts = {row["host"] for row in data_of(page)["round"]["hosts"]}
+    asked = [urlsplit(url) for url in _Counter.asked]
+    assert {url.path for url in asked if url.hostname == "report.test"} <= {"/", "/favicon.ico"}
+    # The browser has questions of its own; none is for what the page names.
+    assert not hosts & {url.hostname for url in asked}
 
 
 def test_the_page_filters_opens_rows_and_sorts_in_a_browser(place: Path, tmp_path: Path) -> None:
@@ -106,6 +186,10 @@ def test_the_page_filters_opens_rows_and_sorts_in_a_browser(place: Path, tmp_pat
       const enter = new KeyboardEvent('keydown', {{key: 'Enter', bubbles: true}});
       document.querySelector('#top tr.row').dispatchEvent(enter);
       document.querySelector('#lattice .node').dispatchEvent(new Event('focus'));
+      for (const key of ['ArrowDown', 'Enter', 'ArrowRight']) {{
+        document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {{key, bubbles: true}}));
+        if (key === 'ArrowDown') document.querySelector('#lattice .node').focus();
+      }}
       document.getElementById('theme').click();
     """
     shown = in_browser(page_of(place, "second"), script, tmp_path)
@@ -114,6 +198,10 @@ def test_the_page_filters_opens_rows_and_sorts_in_a_browser(place: Path, tmp_pat
     assert "links with the queue" in top
     lattice = shown[shown.index('id="lattice"') : shown.index('id="rejects"')]
     assert 'class="node on"' in lattice
+    # One stop for the tabulator, which the arrow keys have moved on.
+    nodes = re.findall(r'<g class="node[^>]*tabindex="(-?[01])"', lattice)
+    assert nodes.count("0") == 1
+    assert nodes[0] == "-1"
     assert "data-theme=" in shown[:300]
 
 

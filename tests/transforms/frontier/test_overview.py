@@ -7,9 +7,11 @@ from typing import Any
 from unittest import mock
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas.errors import InputError
 from schemas.tables import FRONTIER
 from transforms.frontier import overview
 
@@ -51,7 +53,11 @@ def seen(rows: list[dict[str, Any]], parts: int) -> overview.Overview:
         pa.Table.from_pylist(rows[start : start + size], schema=FRONTIER.schema).select(list(overview.COLUMNS))
         for start in range(0, len(rows), size)
     ]
-    with mock.patch.object(overview, "TOP_ROWS", 5), mock.patch.object(overview, "SAMPLE_ROWS", 4):
+    with (
+        mock.patch.object(overview, "TOP_ROWS", 5),
+        mock.patch.object(overview, "SAMPLE_ROWS", 4),
+        mock.patch.object(overview, "PENDING_HOSTS", 2),
+    ):
         return overview.overview(tables)
 
 
@@ -65,19 +71,35 @@ def test_an_overview_counts_every_row(rows: list[dict[str, Any]], parts: int) ->
     assert found.sample == seen(rows, 1).sample
     assert dict(found.held) == dict(Counter(row["held_back"] for row in rows if row["held_back"]))
     assert found.bins.sum(axis=1).tolist() == [len(rows), found.selected]
-    for host, (urls, selected, total) in found.hosts.items():
-        own = [row for row in rows if row["host"] == host]
-        assert (urls, selected) == (len(own), sum(row["selected"] for row in own))
-        assert abs(total - sum(row["score"] for row in own)) < 1e-9
-    listed = overview.top_hosts(found.hosts)
-    assert [row["selected"] for row in listed] == sorted((row["selected"] for row in listed), reverse=True)
+    names = pa.array([row["host"] for row in rows], pa.string())
+    listed = overview.top_hosts(found.hosts, [pa.chunked_array([names[:3], names[3:]])])
+    assert sorted(row["host"] for row in listed) == sorted(set(names.to_pylist()))
+    for counted in listed:
+        own = [row for row in rows if row["host"] == counted["host"]]
+        assert (counted["urls"], counted["selected"]) == (len(own), sum(row["selected"] for row in own))
+        assert abs(counted["score"] - sum(row["score"] for row in own) / len(own)) < 1e-9
+    order = [(-row["selected"], -row["urls"], row["host"]) for row in listed]
+    assert order == sorted(order)
+    with mock.patch.object(overview, "SHOWN_HOSTS", 1):
+        shown = overview.top_hosts(found.hosts, [pa.chunked_array([names])])
+    assert [row["selected"] for row in shown] == [row["selected"] for row in listed[:1]]
+
+
+def test_a_score_that_is_no_number_is_refused() -> None:
+    rows = frontier([0.5, 0.25], [None, None])
+    rows[1]["score"] = float("nan")
+    with pytest.raises(InputError, match="the score nan, expected finite numbers"):
+        seen(rows, 1)
 
 
 def test_changes_between_rounds() -> None:
-    before = [{"url": name, "rank": rank} for rank, name in enumerate("abcd", start=1)]
+    before = [{"url": name, "rank": rank, "selected": name == "e"} for rank, name in enumerate("abcde", start=1)]
     now = [{"url": name, "rank": rank} for rank, name in enumerate("daxc", start=1)]
     found = overview.changes(now, before)
-    assert found["came"] == [{"url": "x", "rank": 3}]
-    assert found["went"] == [{"url": "b", "before": 2}]
-    assert found["rose"] == [{"url": "d", "rank": 1, "before": 4}]
-    assert found["fell"] == [{"url": "a", "rank": 2, "before": 1}, {"url": "c", "rank": 4, "before": 3}]
+    assert found["came"] == {"count": 1, "rows": [{"url": "x", "rank": 3}]}
+    assert found["went"] == {"count": 1, "rows": [{"url": "b", "before": 2}]}
+    assert found["chosen"] == {"count": 1, "rows": [{"url": "e", "before": 5}]}
+    assert found["rose"]["rows"] == [{"url": "d", "rank": 1, "before": 4}]
+    assert found["fell"]["rows"] == [{"url": "a", "rank": 2, "before": 1}, {"url": "c", "rank": 4, "before": 3}]
+    with mock.patch.object(overview, "SHOWN_MOVES", 1):
+        assert overview.changes(now, before)["fell"] == {"count": 2, "rows": found["fell"]["rows"][:1]}

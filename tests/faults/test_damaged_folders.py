@@ -1,0 +1,247 @@
+"""Rounds, snapshots and evaluations that are damaged or of other versions: one line that says so, never a traceback."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipelines import evaluation_plots, rank
+from pipelines.cli import main
+from pipelines.config import round_config
+from tests.sample import ingest_sample
+
+FEW = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+STRANGE = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**30), 10**30),
+    st.floats(),
+    st.text(max_size=5),
+    st.sampled_from(["\ud800", "../..", "semrank", "focused", "</script>"]),
+    st.lists(st.integers(0, 3), max_size=2),
+    st.dictionaries(st.sampled_from(["a", "path", "seconds"]), st.integers(), max_size=2),
+)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A snapshot, a round of it that has every table, one that is handed over, and an evaluation."""
+    place = tmp_path_factory.mktemp("whole")
+    web, snapshot = f"{place}/web", ingest_sample(place)
+    start = ["--snapshot", snapshot, "--seeds", f"{web}/seeds.txt", "--quiet"]
+    options = ["--ranker", "ontology", "--semrank-terms", "--write-lattices", "--max-urls", "9"]
+    assert main(["rank", *start, *options, "--output", f"{place}/round"]) == 0
+    topics = ["--topics", f"{web}/topics.parquet", "--rankers", "cosine,breadth-first", "--budget", "6", "--batch", "3"]
+    assert main(["evaluate", "--snapshot", snapshot, *topics, "--output", f"{place}/evaluation", "--quiet"]) == 0
+    shutil.copytree(place / "round", place / "pending")
+    manifest = json.loads((place / "pending" / "manifest.json").read_text())
+    (place / "pending" / "manifest.json").unlink()
+    told = {"parameters": manifest["parameters"], "inputs": manifest["inputs"], "started": 1.7e9}
+    (place / "pending" / "pending.json").write_text(json.dumps(told))
+    return place
+
+
+URL = "https://birds.example/glossary.html"
+
+COMMANDS: dict[str, tuple[str, str, list[str]]] = {
+    "report": ("round", "manifest.json", ["report", "--round", "{it}", "--output", "{new}.html"]),
+    "explain": ("round", "manifest.json", ["explain", "--round", "{it}", URL]),
+    "explain-json": ("round", "manifest.json", ["explain", "--round", "{it}", URL, "--json"]),
+    "export": ("round", "manifest.json", ["export", "--round", "{it}", "--format", "nutch", "--output", "{new}"]),
+    "previous": (
+        "round",
+        "manifest.json",
+        ["rank", "--snapshot", "{snapshot}", "--previous", "{it}", "--output", "{new}"],
+    ),
+    "ontology": (
+        "round",
+        "manifest.json",
+        ["ontology", "--ontology", "e-commerce", "--round", "{it}", "--output", "{new}.ttl"],
+    ),
+    "rounds": (
+        "round",
+        "manifest.json",
+        ["rounds", "--snapshot", "{snapshot}", "--seeds", "{seeds}", "--rounds", "2", "--output", "{above}"],
+    ),
+    "finish": ("pending", "pending.json", ["finish", "--round", "{it}"]),
+    "finished": ("round", "manifest.json", ["finish", "--round", "{it}"]),
+    "rank": ("snapshot", "manifest.json", ["rank", "--snapshot", "{it}", "--seeds", "{seeds}", "--output", "{new}"]),
+    "evaluate": (
+        "snapshot",
+        "manifest.json",
+        [
+            *(
+                "evaluate",
+                "--snapshot",
+                "{it}",
+                "--topics",
+                "{topics}",
+                "--rankers",
+                "breadth-first",
+                "--mode",
+                "frontier",
+            ),
+            *("--budget", "2", "--output", "{new}"),
+        ],
+    ),
+    "report-evaluation": ("evaluation", "manifest.json", ["report", "--evaluation", "{it}", "--output", "{new}.html"]),
+}
+"""Command -> the folder that is damaged, its file, and the arguments."""
+
+
+@pytest.fixture
+def no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds end where their job would begin: what was read by then is the command's own business."""
+    monkeypatch.setattr(rank, "run_pipeline", lambda *_, **__: None)
+    monkeypatch.setattr(evaluation_plots, "available", lambda: False)
+
+
+def copied(source: Path, target: Path) -> Path:
+    """A copy of a folder whose files are links: none is written to, only replaced."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target, copy_function=os.link)
+    return target
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Puts another file in the place of one."""
+    path.unlink()
+    path.write_bytes(content)
+
+
+def run(whole: Path, damaged: Path, command: list[str], capsys: pytest.CaptureFixture[str]) -> int:
+    """Runs a command over a damaged folder; a failure is told in one line, and leaves nothing that looks finished."""
+    new = damaged.parent / "new"
+    for path in damaged.parent.glob("new*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    names = {
+        **{"it": damaged, "new": new, "above": damaged.parent, "snapshot": whole / "snapshot"},
+        **{"seeds": whole / "web" / "seeds.txt", "topics": whole / "web" / "topics.parquet"},
+    }
+    capsys.readouterr()
+    status = main([argument.format(**names) for argument in command] + ["--quiet"])
+    error = capsys.readouterr().err
+    assert status in (0, 2), error
+    assert error.count("\n") == (status == 2), error
+    if status == 2:
+        assert not list(damaged.parent.glob("new.*"))
+        assert not (new / "manifest.json").exists()
+    return status
+
+
+def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The ways to all entries of a JSON value."""
+    if way:
+        yield way
+    if isinstance(value, dict):
+        for name, member in value.items():
+            yield from places(member, (*way, name))
+    elif isinstance(value, list):
+        for number, member in enumerate(value):
+            yield from places(member, (*way, number))
+
+
+def mutated(manifest: dict[str, Any], data: st.DataObject) -> bytes:
+    """A manifest with one to three entries gone or strange, or a part of its text."""
+    manifest = copy.deepcopy(manifest)
+    for _ in range(data.draw(st.integers(0, 3))):
+        ways = sorted(places(manifest), key=repr)
+        if not ways:
+            break
+        # Entries near the root are as likely as the many measures of stages.
+        depth = data.draw(st.sampled_from(sorted({len(way) for way in ways})))
+        *above, last = data.draw(st.sampled_from([way for way in ways if len(way) == depth]))
+        holder: Any = manifest
+        for name in above:
+            holder = holder[name]
+        if data.draw(st.booleans()):
+            del holder[last]
+        else:
+            holder[last] = data.draw(STRANGE)
+    content = json.dumps(manifest).encode()
+    return content[: data.draw(st.integers(0, len(content)))] if data.draw(st.integers(0, 7)) == 0 else content
+
+
+@pytest.mark.usefixtures("no_jobs")
+@pytest.mark.parametrize("name", COMMANDS)
+@FEW
+@given(data=st.data())
+def test_manifests_that_somebody_changed(
+    name: str, whole: Path, tmp_path: Path, data: st.DataObject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, file, command = COMMANDS[name]
+    damaged = copied(whole / source, tmp_path / "round-0000")
+    replace(damaged / file, mutated(json.loads((whole / source / file).read_text()), data))
+    run(whole, damaged, command, capsys)
+
+
+def broken_files(folder: Path) -> Iterator[tuple[str, Callable[[Path], None]]]:
+    """What may have happened to the tables of a folder: a name, and a function that does it to a copy."""
+    for table in sorted(path.name for path in folder.iterdir() if path.is_dir() and list(path.glob("*.parquet"))):
+        file = next((folder / table).glob("*.parquet")).relative_to(folder)
+        yield f"{table}: gone", lambda folder, table=table: shutil.rmtree(folder / table)  # type: ignore[misc]
+        yield f"{table}: empty", _cut(file, 0.0)
+        yield f"{table}: cut", _cut(file, 0.9)
+        rows = pq.read_table(folder / file)
+        for place, name in enumerate(rows.column_names):
+            yield f"{table}: without {name}", _written(file, rows.drop_columns([name]))
+            other = pa.list_(pa.int8()) if place % 2 else pa.string()
+            nulls = rows.set_column(place, pa.field(name, other), pa.nulls(len(rows), other))
+            yield f"{table}: {name} as {other}", _written(file, nulls)
+
+
+def _cut(file: Path, share: float) -> Callable[[Path], None]:
+    def cut(folder: Path) -> None:
+        content = (folder / file).read_bytes()
+        replace(folder / file, content[: int(share * len(content))])
+
+    return cut
+
+
+def _written(file: Path, table: pa.Table) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        (folder / file).unlink()
+        pq.write_table(table, folder / file)
+
+    return write
+
+
+@pytest.mark.usefixtures("no_jobs")
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("explain-json", "finished")])
+def test_tables_that_are_damaged(name: str, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, _, command = COMMANDS[name]
+    refused = 0
+    for what, damage in broken_files(whole / source):
+        damaged = copied(whole / source, tmp_path / "round-0000")
+        damage(damaged)
+        try:
+            refused += run(whole, damaged, command, capsys) == 2
+        except AssertionError as cause:
+            raise AssertionError(f"{what}: {cause}") from cause
+    assert refused
+
+
+@pytest.mark.usefixtures("no_jobs")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_is_whole_is_read(name: str, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Or none of the other tests would tell anything."""
+    source, _, command = COMMANDS[name]
+    damaged = copied(whole / source, tmp_path / "round-0000")
+    if name == "rounds":
+        told = json.loads((damaged / "manifest.json").read_text())
+        told["parameters"] = round_config(Namespace(profile=None)).as_dict()
+        replace(damaged / "manifest.json", json.dumps(told).encode())
+    assert run(whole, damaged, command, capsys) == 0
