@@ -112,30 +112,39 @@ function bars(series, { width = 720, height = 220, mark = null, names }) {
   return picture;
 }
 
-function curves(lines, { x, y, width = 520, height = 300 }) {
-  const colours = ["#0b6bcb", "#c2410c", "#1a7f4b", "#7c3aed", "#b3372f", "#0e7490", "#a16207", "#be185d", "#4d7c0f", "#475569", "#1e40af", "#9f1239"];
-  const left = 48, bottom = 36, right = 10, top = 10;
+// Of middle lightness, so that they show on light and on dark; dashes tell lines apart for who does not tell colours.
+const COLOURS = ["#3b82f6", "#ea580c", "#16a34a", "#a855f7", "#ef4444", "#0891b2", "#ca8a04", "#ec4899", "#65a30d", "#64748b", "#6366f1", "#be123c"];
+const DASHES = ["", "7 3", "2 3", "9 3 2 3"];
+
+function ticksUpTo(most) {
+  const rough = most / 5, power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999);
+  return Array.from({ length: Math.ceil((most / step) * 0.999) + 1 }, (_, index) => Number((index * step).toPrecision(6)));
+}
+
+function curves(lines, { x, y, width = 420, height = 270 }) {
+  const left = 48, bottom = 40, right = 16, top = 10;
   const points = lines.flatMap((line) => line.points);
-  const maxX = Math.max(1e-9, ...points.map((p) => p[0])), maxY = Math.max(1e-9, ...points.map((p) => p[1]));
-  const px = (v) => left + ((width - left - right) * v) / maxX, py = (v) => height - bottom - ((height - bottom - top) * v) / maxY;
+  const [ticksX, ticksY] = [0, 1].map((axis) => ticksUpTo(Math.max(1e-9, ...points.map((point) => point[axis]))));
+  const px = (v) => left + ((width - left - right) * v) / ticksX.at(-1), py = (v) => height - bottom - ((height - bottom - top) * v) / ticksY.at(-1);
   const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, role: "img", "aria-label": `${y} against ${x}` });
-  for (let i = 0; i <= 4; i++) {
-    const vy = (maxY * i) / 4, vx = (maxX * i) / 4;
-    picture.append(draw("line", { class: "axis", x1: left, x2: width - right, y1: py(vy), y2: py(vy) }),
-      Object.assign(draw("text", { x: left - 6, y: py(vy) + 4, "text-anchor": "end", class: "soft" }), { textContent: vy.toPrecision(2) }),
-      Object.assign(draw("text", { x: px(vx), y: height - bottom + 16, "text-anchor": "middle", class: "soft" }), { textContent: maxX > 5 ? Math.round(vx) : vx.toPrecision(2) }));
-  }
-  picture.append(Object.assign(draw("text", { x: width / 2, y: height - 4, "text-anchor": "middle" }), { textContent: x }));
-  lines.forEach((line, index) => {
-    const path = draw("polyline", { points: line.points.map((p) => `${px(p[0])},${py(p[1])}`).join(" "), fill: "none", stroke: colours[index % colours.length], "stroke-width": 2 });
+  const text = (attributes, content) => Object.assign(draw("text", attributes), { textContent: content });
+  for (const tick of ticksY) picture.append(draw("line", { class: "axis", x1: left, x2: width - right, y1: py(tick), y2: py(tick) }), text({ x: left - 6, y: py(tick) + 4, "text-anchor": "end", class: "soft" }, tick.toLocaleString("en")));
+  for (const tick of ticksX) picture.append(text({ x: px(tick), y: height - bottom + 16, "text-anchor": "middle", class: "soft" }, tick.toLocaleString("en")));
+  picture.append(text({ x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" }, x));
+  const style = (index) => ({ stroke: COLOURS[index % COLOURS.length], "stroke-width": 2, "stroke-dasharray": DASHES[index % DASHES.length] });
+  const drawn = lines.map((line, index) => {
+    const path = draw("polyline", { points: line.points.map((p) => `${px(p[0])},${py(p[1])}`).join(" "), fill: "none", ...style(index) });
     path.append(Object.assign(draw("title"), { textContent: line.name }));
     picture.append(path);
+    return path;
   });
-  const legend = make("p", { class: "soft" }, ...lines.flatMap((line, index) => {
-    const dot = make("span", { style: `color:${colours[index % colours.length]}` }, "\u25cf ");
-    return [dot, line.name + "   "];
+  const stress = (index) => drawn.forEach((path, i) => { path.style.opacity = index === null || i === index ? 1 : 0.15; });
+  const legend = make("p", { class: "legend" }, ...lines.map((line, index) => {
+    const key = draw("svg", { width: 26, height: 10, "aria-hidden": "true" }, draw("line", { x1: 0, x2: 26, y1: 5, y2: 5, ...style(index) }));
+    return make("button", { type: "button", onmouseenter: () => stress(index), onmouseleave: () => stress(null), onfocus: () => stress(index), onblur: () => stress(null) }, key, line.name);
   }));
-  return make("figure", { style: "margin:0" }, make("figcaption", {}, make("b", {}, y)), picture, legend);
+  return make("figure", {}, make("figcaption", {}, make("b", {}, y)), picture, legend);
 }
 
 const NODE_WIDTH = 116, STEP = 80;
@@ -213,7 +222,7 @@ function diagram({ nodes, edges }, describe, label) {
 }
 
 function whyText(row) {
-  const items = (row.reasons || []).map((reason) => make("li", {}, make("b", {}, reason.term), ` ${Number(reason.value).toPrecision(4)}`, reason.weight === null ? "" : ` \u00d7 weight ${reason.weight}`, reason.detail ? ` (${reason.detail})` : ""));
+  const items = (row.reasons || []).map((reason) => make("li", {}, make("b", {}, reason.term), ` ${Number(reason.value).toPrecision(4)}`, reason.weight === null ? "" : ` \u00d7 weight ${Number(reason.weight.toPrecision(4))}`, reason.detail ? ` (${reason.detail})` : ""));
   const pairs = (row.matches || []).map((match) => make("li", {}, `${match.base} ~ ${match.current}: ics ${short(match.ics)}`));
   const facts = [`links with the queue: ${row.base_links}`, `click edges: ${row.base_clicks}`, row.fetched ? `fetched ${row.last_fetched_at || "at an unknown time"}` : "not fetched yet"];
   if (row.extension || row.intension) facts.push(`extension ${short(row.extension)}, intension ${short(row.intension)}`);
@@ -272,7 +281,7 @@ function showRound(round) {
 
 function showEvaluation(evaluation) {
   page.append(cards(evaluation.cards));
-  section("summary", "Means over topics", make("p", { class: "soft" }, evaluation.note), table(evaluation.columns.map((name) => ({ name, key: name, number: !["ranker", "mode", "measure"].includes(name), show: (row) => (typeof row[name] === "number" ? short(row[name]) : row[name] ?? "") })), evaluation.summary).element);
+  section("summary", "Means over topics", make("p", { class: "soft" }, evaluation.note), table(evaluation.columns.map((name) => ({ name, key: name, number: !["ranker", "mode", "measure"].includes(name), show: (row) => (typeof row[name] !== "number" ? row[name] ?? "" : ["pages", "topics"].includes(name) ? whole(row[name]) : short(row[name])) })), evaluation.summary).element);
   if (evaluation.modes.length) page.append(make("p", { class: "soft" }, evaluation.curves_note));
   for (const mode of evaluation.modes) section(mode.name, `Mode ${mode.name}`, make("div", { class: "columns" }, ...mode.charts.map((chart) => curves(chart.lines, chart))));
 }

@@ -13,10 +13,12 @@ from threading import Thread
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from pipelines.cli import main
+from schemas.tables import CURVE, SUMMARY, SWEEP
 from tests.sample import ingest_sample
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -211,6 +213,41 @@ def test_addresses_can_not_leave_the_data(place: Path, tmp_path: Path) -> None:
     )
     assert 'id="evil"' not in in_browser(page, "", tmp_path)
     assert "</script><b" not in page
+
+
+def evaluation(folder: Path, crawls: dict[str, list[list[int]]]) -> Path:
+    """An evaluation of crawls, each told by the relevant pages after every page, of ten that there are."""
+    rows = [
+        (ranker, "frontier", "t", number, page, found, found / page, found / page, found / 10, 0.0, page / 8)
+        for ranker, curves in crawls.items()
+        for number, curve in enumerate(curves)
+        for page, found in enumerate(curve, start=1)
+    ]
+    columns = [
+        pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), CURVE.schema, strict=True)
+    ]
+    tables = {"curve": pa.table(columns, CURVE.schema), "summary": SUMMARY.empty(), "sweep": SWEEP.empty()}
+    for name, table in tables.items():
+        (folder / name).mkdir(parents=True)
+        pq.write_table(table, folder / name / "part-00000.parquet")
+    (folder / "manifest.json").write_text(json.dumps({"kind": "evaluation", "versions": {"semrank": "0"}}))
+    return folder
+
+
+def test_curves_of_crawls_that_ended_go_on(tmp_path: Path) -> None:
+    folder = evaluation(tmp_path / "evaluation", {"b": [[1, 1, 2, 3], [1]], "a": [[0, 0, 0, 1]]})
+    page = tmp_path / "page.html"
+    assert main(["report", "--evaluation", str(folder), "--output", str(page), "--quiet"]) == 0
+    facts = data_of(page.read_text())["evaluation"]
+    assert "ran out of candidates keeps its last values" in facts["curves_note"]
+    harvest, precision, _, seconds = facts["modes"][0]["charts"]
+    assert [line["name"] for line in harvest["lines"]] == ["b", "a"]
+    # The second crawl of b has one relevant page and ends: it has one of two, of three and of four pages.
+    expected = [(1 + 1) / 2, (1 / 2 + 1 / 2) / 2, (2 / 3 + 1 / 3) / 2, (3 / 4 + 1 / 4) / 2]
+    assert harvest["lines"][0]["points"] == [[page, pytest.approx(rate)] for page, rate in enumerate(expected, start=1)]
+    recall = [(1 + 1) / 20, (1 + 1) / 20, (2 + 1) / 20, (3 + 1) / 20]
+    assert [point[0] for point in precision["lines"][0]["points"]] == pytest.approx(recall)
+    assert [point[0] for point in seconds["lines"][0]["points"]] == [page / 16 + 1 / 16 for page in (1, 2, 3, 4)]
 
 
 @pytest.mark.parametrize(
