@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOptions, PortableOptions
+import grpc  # type: ignore[import-untyped]
+from apache_beam.options.pipeline_options import (
+    FlinkRunnerOptions,
+    PipelineOptions,
+    PortableOptions,
+    StandardOptions,
+)
+from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
 
 from pipelines import __version__
 from schemas.errors import InputError
@@ -19,6 +26,9 @@ from transforms.columnar import files
 
 CONNECT_SECONDS = 5.0
 """How long an address may take to answer."""
+
+JOB_SERVER_SECONDS = 20.0
+"""How long a job server may take to tell its jobs: a second if nothing else runs."""
 
 SLOT_SECONDS = 10.0
 """How long to wait for slots that another job is about to leave."""
@@ -47,15 +57,21 @@ class ClusterCheck:
         self._tried: set[str] = set()
 
     def __call__(self, options: PipelineOptions) -> None:
-        """Looks for the job server, for Flink and its slots, and lets one worker answer.
+        """Looks for the job server, for Flink and its slots, and lets one worker answer; nothing where none is used.
 
         Raises:
-            InputError: nobody is at an address of the options, or Flink has fewer slots than they ask for.
+            InputError: an address is missing, nobody or another program is there, or Flink has fewer slots than asked.
             RuntimeError: the slots are taken, or no worker answers.
         """
         master, endpoint = _flink_master(options), _job_endpoint(options)
+        portable = options.view_as(PortableOptions).job_endpoint is not None
+        if options.view_as(StandardOptions).runner == "PortableRunner" and not portable:
+            raise InputError(
+                "--runner PortableRunner: found no --job_endpoint, expected HOST:PORT of a Beam job server"
+            )
         if endpoint is not None:
             _check_answers("--job_endpoint", endpoint, "a Beam job server")
+            _check_job_server(endpoint)
         if master is not None:
             _check_slots(master, options.view_as(FlinkRunnerOptions).parallelism or 1)
         if endpoint is not None and endpoint not in self._tried:
@@ -82,6 +98,20 @@ def _check_answers(option: str, address: str, expected: str) -> None:
     except OSError as cause:
         reason = cause.strerror or str(cause) or type(cause).__name__
         raise InputError(f"{option} {address}: nobody answers ({reason}), expected {expected}") from cause
+
+
+def _check_job_server(endpoint: str) -> None:
+    """Asks for the jobs: Beam itself would wait for the answer of whatever program listens there."""
+    with grpc.insecure_channel(endpoint) as channel:
+        server = beam_job_api_pb2_grpc.JobServiceStub(channel)
+        try:
+            server.GetJobs(beam_job_api_pb2.GetJobsRequest(), timeout=JOB_SERVER_SECONDS)
+        except grpc.RpcError as cause:
+            # A job server need not know this call.
+            if cause.code() is not grpc.StatusCode.UNIMPLEMENTED:
+                raise InputError(
+                    f"--job_endpoint {endpoint}: does not answer as a Beam job server does ({cause.details()})"
+                ) from cause
 
 
 def _check_slots(master: str, parallelism: int) -> None:

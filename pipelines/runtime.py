@@ -16,10 +16,10 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 from apache_beam.metrics.metric import MetricsFilter
-from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, StandardOptions
 
 from pipelines import __version__
-from pipelines.cluster import ClusterCheck, is_remote
+from pipelines.cluster import ClusterCheck
 from schemas.errors import InputError
 from transforms.columnar.steps import (
     GROUP_BYTES,
@@ -156,15 +156,18 @@ def run_pipeline(
         What it measured, or None where it was only handed over: a template's job runs after the program has ended.
 
     Raises:
-        InputError: a stage found an input unusable, or nobody is at the cluster's address.
+        InputError: a stage found an input unusable, the runner can't be used, or nobody is at the cluster's address.
         RuntimeError: the run failed.
     """
     begin = time.monotonic()
-    if is_remote(options):
-        _check_cluster(options)
+    _check_cluster(options)
     # Runners change the options that they get, and further pipelines come after this one.
     options = copy.deepcopy(options)
-    pipeline = beam.Pipeline(options=options)
+    try:
+        pipeline = beam.Pipeline(options=options)
+    except (ValueError, ImportError) as cause:
+        runner = options.view_as(StandardOptions).runner
+        raise InputError(f"--runner {runner}: can't be used: {' '.join(str(cause).split())}") from cause
     build(pipeline)
     limit_memory(pipeline, worker_memory)
     try:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 
+import grpc  # type: ignore[import-untyped]
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.portability.api import beam_job_api_pb2_grpc
 
 from pipelines import cluster
 from pipelines.cluster import ClusterCheck, is_remote, path_for_workers
-from pipelines.runtime import _worker_error, beam_options
+from pipelines.runtime import _worker_error, beam_options, run_pipeline
 from schemas.errors import InputError
 
 
@@ -62,6 +65,40 @@ def test_nobody_at_the_job_endpoint(closed_port: int) -> None:
 def test_endpoint_is_no_address(address: str) -> None:
     with pytest.raises(InputError, match=f"^--job_endpoint: found '{address}', expected HOST:PORT of a Beam job"):
         check(f"--job_endpoint={address}")
+
+
+def test_portable_runner_without_an_endpoint() -> None:
+    with pytest.raises(InputError, match=r"^--runner PortableRunner: found no --job_endpoint, expected HOST:PORT"):
+        check("--runner=PortableRunner")
+
+
+def test_another_program_at_the_job_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that answers in another language, and one that takes connections and says nothing."""
+    monkeypatch.setattr(cluster, "JOB_SERVER_SECONDS", 2.0)
+    with flink_with(1, 1) as address, pytest.raises(InputError, match=f"^--job_endpoint {address}: does not answer as"):
+        check(f"--job_endpoint={address}")
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(InputError, match=f"^--job_endpoint {address}: does not answer as a Beam job server does"):
+            check(f"--job_endpoint={address}")
+
+
+def test_job_servers_that_do_not_list_their_jobs_are_taken() -> None:
+    server = grpc.server(ThreadPoolExecutor(1))
+    beam_job_api_pb2_grpc.add_JobServiceServicer_to_server(beam_job_api_pb2_grpc.JobServiceServicer(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        cluster._check_job_server(f"127.0.0.1:{port}")
+    finally:
+        server.stop(None)
+
+
+def test_unknown_runner() -> None:
+    with pytest.raises(InputError, match=r"^--runner NoSuchRunner: can't be used: Unexpected pipeline runner"):
+        run_pipeline(beam_options(["--runner=NoSuchRunner"]), lambda _: None)
 
 
 def test_nobody_at_the_master(closed_port: int) -> None:
