@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from pipelines.cli import main
 from pipelines.config import PROFILES, RANKERS
 from tests.snapshots import read_rows, write_snapshot
 from tests.strategies import WORDS, SmallSnapshot, small_snapshots
+from tests.transforms.ranking.small_crawls import Crawl, crawls
+from transforms.ranking import registry
+from transforms.sources.html import MAX_TEXT_CHARS
 
 WHOLE = ("semrank", "focused", "breadth-first", "pagerank", "hits", "harmonic", "cosine", "keyword", "ontology")
 """Rankers whose scores lie in [0, 1] by their definitions."""
@@ -100,11 +104,30 @@ def test_profiles(profile: str, snapshot: SmallSnapshot, options: dict[str, Any]
     run(snapshot, arguments, PROFILES[profile].get("ranker", "semrank"))
 
 
-@pytest.mark.parametrize("ranker", [ranker for ranker in RANKERS if ranker not in ("semrank", "focused", "ontology")])
+@pytest.mark.parametrize("ranker", [ranker for ranker in RANKERS if ranker not in ("semrank", "focused")])
 @settings(max_examples=1, **SETTINGS)
 @given(snapshot=small_snapshots(smallest_queue=2))
 def test_rankers(ranker: str, snapshot: SmallSnapshot) -> None:
     run(snapshot, ["--ranker", ranker, "--query", "lattice network"], ranker)
+
+
+MOST = MAX_TEXT_CHARS // 2
+"""How often a word may occur on a page: it takes a character, and one between it and the next."""
+
+
+@pytest.mark.parametrize("ranker", [ranker for ranker in registry.RANKERS if ranker != registry.SEMRANK])
+@settings(max_examples=40, deadline=None)
+@given(crawl=crawls(), factor=st.sampled_from([1, 1, MOST // 30]))
+def test_scores_of_any_crawl(ranker: str, crawl: Crawl, factor: int) -> None:
+    pages = {
+        url: replace(page, text={word: count * factor for word, count in page.text.items()})
+        for url, page in crawl.pages.items()
+    }
+    table = registry.ranker(ranker)(replace(crawl, pages=pages).facts())
+    assert table["url_id"].to_pylist() == crawl.current
+    for row in table.to_pylist():
+        assert all(map(math.isfinite, numbers(row))), row
+        assert 0 <= row["score"] <= (1 + 1e-12 if ranker in WHOLE else math.inf), row
 
 
 @pytest.mark.parametrize("option", ["weight", "threshold", "alpha", "top-probability", "smoothing"])

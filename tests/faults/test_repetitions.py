@@ -1,6 +1,6 @@
 """Runs of one small round, each in its own way, give equal tables.
 
-The suite makes a few; `SEMRANK_REPETITIONS=50` before the command makes fifty, which takes minutes.
+The suite makes a few; `SEMRANK_REPETITIONS=50` before the command makes fifty of all rankers, which takes minutes.
 """
 
 from __future__ import annotations
@@ -10,24 +10,33 @@ import random
 from pathlib import Path
 from typing import Any
 
+import apache_beam
 import pytest
 
 from pipelines import rank
 from pipelines.cli import main
+from pipelines.config import RANKERS
 from tests.snapshots import read_rows, write_snapshot
 from tests.strategies import HOST, START, WORDS
 
 REPETITIONS = int(os.environ.get("SEMRANK_REPETITIONS", "6"))
-PROCESS_EVERY = 25
-"""One in so many repetitions has two worker processes: starting them takes seconds."""
+TWO_PROCESSES = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
+RUNNERS = 5
+"""Of so many repetitions one has two worker processes, one runs on Prism where that is there, the others locally."""
 
 TABLES = ("frontier", "keywords", "relations", "base_concepts", "harvest", "rejects")
 PROFILES = (
     ("--profile", "paper-2013"),
     ("--profile", "focused", "--no-semrank-terms"),
     ("--profile", "paper-2008", "--max-per-host", "3", "--mix", "2:1"),
+    ("--ranker", "pagerank", "--budget", "5"),
+    *(
+        ("--ranker", ranker, "--query", "lattice network")
+        for ranker in RANKERS
+        if ranker not in ("semrank", "pagerank")
+    ),
 )
-TWO_PROCESSES = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
+"""All rankers, the two that most depend on order first."""
 
 
 def rows() -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
@@ -76,13 +85,35 @@ def run(folder: Path, draw: random.Random | None, monkeypatch: pytest.MonkeyPatc
     return {table: read_rows(folder / "round" / table) for table in TABLES}
 
 
-def test_repetitions_are_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = [run(tmp_path / str(-number), None, monkeypatch, *profile) for number, profile in enumerate(PROFILES, 1)]
-    assert all(len(tables["frontier"]) > 3 for tables in expected)
+@pytest.fixture
+def prism(request: pytest.FixtureRequest) -> str | None:
+    """Prism as the tests of clusters built it, or as `SEMRANK_PRISM` names it; None where it is not there."""
+    named = os.environ.get("SEMRANK_PRISM")
+    cache = getattr(request.config, "cache", None)  # pytest may run without one
+    if named is None and cache is not None:
+        built = cache.mkdir(f"prism-{apache_beam.__version__}") / "prism"
+        named = str(built) if built.exists() else None
+    return named
+
+
+def runner_options(number: int, prism: str | None) -> tuple[str, ...]:
+    if number % RUNNERS == RUNNERS - 1:
+        return TWO_PROCESSES
+    if number % RUNNERS == RUNNERS - 2 and prism is not None:
+        return ("--runner=PrismRunner", f"--prism_location={prism}", "--prism_log_level=error")
+    return ()
+
+
+def test_repetitions_are_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prism: str | None) -> None:
+    expected: dict[int, dict[str, Any]] = {}
     for number in range(REPETITIONS):
-        draw = random.Random(number)
         profile = number % len(PROFILES)
-        more = TWO_PROCESSES if number % PROCESS_EVERY == 4 else ()
-        found = run(tmp_path / str(number), draw, monkeypatch, *PROFILES[profile], *more)
+        options = PROFILES[profile]
+        if profile not in expected:
+            expected[profile] = run(tmp_path / f"first-{profile}", None, monkeypatch, *options)
+            assert len(expected[profile]["frontier"]) > 3, options
+        draw = random.Random(number)
+        runner = runner_options(number, prism)
+        found = run(tmp_path / str(number), draw, monkeypatch, *options, *runner)
         for table in TABLES:
-            assert found[table] == expected[profile][table], (number, table)
+            assert found[table] == expected[profile][table], (number, table, options, runner)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import hashlib
 import json
@@ -18,6 +19,7 @@ import pytest
 
 from pipelines.cli import main
 from schemas.errors import InputError
+from tests.faults.sources import modules
 from tests.transforms.sources import test_download
 from tests.transforms.sources.test_download import CONTENT, HASTY, Site
 from transforms.sources import download as module
@@ -281,3 +283,34 @@ def test_shown_urls() -> None:
     for odd in ("http://[::1/x.gz", "http://a.example:99999/x.gz", "http:///x.gz", "ftp://a.example/x.gz"):
         with pytest.raises(InputError, match="can't be downloaded"):
             file_name(odd)
+
+
+NETWORK = {"requests", "urllib3", "urllib.request", "http.client", "socket", "ftplib", "httplib2", "aiohttp", "smtplib"}
+ASKING = {
+    "transforms/sources/download.py": "inputs that the user named",
+    "pipelines/cluster.py": "the cluster that the user named",
+}
+"""Modules that may ask others, and for what."""
+
+
+def network_imports(tree: ast.Module) -> set[str]:
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return {name for name in names if name in NETWORK or name.split(".")[0] in NETWORK}
+
+
+def test_nothing_else_makes_requests() -> None:
+    found = {path for path, tree in modules().items() if network_imports(tree)}
+    assert found == set(ASKING)
+    for text in (
+        "import requests.adapters",
+        "from urllib import request",
+        "import http.client",
+        "from socket import *",
+    ):
+        assert network_imports(ast.parse(text)), text
+    assert not network_imports(ast.parse("from urllib.parse import quote\nfrom http import HTTPStatus"))

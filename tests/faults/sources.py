@@ -1,0 +1,14 @@
+"""The project's own modules, to look at what they do."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def modules() -> dict[str, ast.Module]:
+    """All modules that are installed, parsed, by path."""
+    paths = [path for room in ("schemas", "transforms", "pipelines") for path in sorted((ROOT / room).rglob("*.py"))]
+    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
