@@ -253,9 +253,13 @@ def _urls_of_host(folder: str, host: str) -> Iterator[list[str]]:
 
 
 def place_in_harvest(folder: str, url: str) -> str | None:
-    """What a URL is to the crawl, if it chose it before this round: `seed` or `chosen`; None where it did not."""
-    for part in folders.read_parts(folder, HARVEST.columns("url", "seed")):
-        own = part.filter(pc.equal(part["url"], url))
-        if own.num_rows:
-            return "seed" if own["seed"][0].as_py() else "chosen"
+    """Why a URL that the crawl chose before is not offered: `queued`, `seed` or `chosen`; None if it did not choose it.
+
+    `queued` URLs are those that the round starts from, seeds or not.
+    """
+    for part in folders.read_parts(folder, HARVEST):
+        place = pc.index(part["url"], url).as_py()
+        if place >= 0:
+            queued, seed = (part[name][place].as_py() for name in ("queued", "seed"))
+            return "queued" if queued else "seed" if seed else "chosen"
     return None

@@ -125,10 +125,13 @@ def _absent(folder: str, url: str, config: RoundConfig) -> str:
     """Why a URL may not be in a frontier, with those that may have been meant."""
     place = evidence.place_in_harvest(folder, url)
     if place is not None:
-        reason = "it is one of the crawl's seeds" if place == "seed" else "an earlier round chose it"
-        return f"{url}: is not in the frontier of {folder}: {reason}" + (
-            "" if config.mix is not None else ", and only rounds with --mix rank such pages again"
-        )
+        only_new = "" if config.mix is not None else ", and only rounds with --mix rank such pages again"
+        reason = {
+            "queued": "the round starts from it",
+            "seed": f"it is one of the crawl's seeds{only_new}",
+            "chosen": f"an earlier round chose it{only_new}",
+        }[place]
+        return f"{url}: is not in the frontier of {folder}: {reason}"
     alike = evidence.urls_alike(folder, url)
     hint = f"; alike are {', '.join(alike)}" if alike else ", and no other URL of its host is like it"
     return f"{url}: is not in the frontier of {folder}: no page that the crawl chose links to it{hint}"

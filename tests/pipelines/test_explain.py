@@ -150,7 +150,7 @@ def test_addresses_that_are_not_there(place: Path, capsys: pytest.CaptureFixture
     seed = (place / "web" / "seeds.txt").read_text().splitlines()[-1]
     assert "it is one of the crawl's seeds" in refused(capsys, "--round", folder, seed)
     chosen = next(row["url"] for row in rows_of(str(place / "first")) if row["selected"])
-    assert "an earlier round chose it" in refused(capsys, "--round", folder, chosen)
+    assert "the round starts from it" in refused(capsys, "--round", folder, chosen)
     # Other spellings of the same address are the same URL.
     assert main(["explain", "--round", folder, url.replace("https://birds", "HTTPS://Birds") + "#top"]) == 0
 

@@ -125,7 +125,8 @@ def with_change_probability(
     times = int64s(pc.fill_null(fetched.cast(pa.int64()), 0))
     present = int64s(now["time"])[0] if now is not None and now.num_rows else 0
     days = np.maximum(present - times, 0) / DAY
-    changed = np.where(known, -np.expm1(-rate * days), 1.0)
+    # A difference: the negative of nothing would be -0.0.
+    changed = np.where(known, 0.0 - np.expm1(-rate * days), 1.0)
     never = ~np.asarray(column_array(rows["fetched"]).to_numpy(zero_copy_only=False), dtype=np.bool_)
     column = pa.array(changed, mask=never)
     return rows.set_column(rows.schema.get_field_index("change_probability"), "change_probability", column)
