@@ -29,12 +29,15 @@ from scipy.optimize import linear_sum_assignment
 from transforms.lattice.context import Concepts
 from transforms.similarity.base_lattice import BaseLattice, RelatedWords, WordSimilarities
 from transforms.similarity.contest import Floor, Race
-from transforms.similarity.every_pair import chunks, search_chunk
+from transforms.similarity.every_pair import able_rows, chunks, search_chunk
 from transforms.similarity.hierarchy import ICS_UNITS, Float64s, Int64s, WeightedHierarchy, ics_block
 from transforms.similarity.linked import Linked, linked_parts, try_known
 from transforms.similarity.settings import SimilaritySettings
 
 _Value = TypeVar("_Value", np.float64, np.int64)
+
+MANY_CONCEPTS = 1 << 12
+"""Base concepts from which on linked ones are looked at first; to bound all pairs with fewer takes less."""
 
 FIRST_HEAD = 64
 
@@ -91,8 +94,15 @@ def best_base_concepts(
     if len(base):
         counts = sparse.csr_array((edges.data.astype(np.int64), edges.indices, edges.indptr), shape=edges.shape)
         with base.similarities.taken() as similarities:
-            pairs = similarities.pairs_of(base, hierarchy)
-            for lattice, left in _unsettled(current, counts, base, pairs, settings, race):
+            if len(base) < MANY_CONCEPTS:
+                able = np.arange(len(current), dtype=np.int64)
+                if floor is not None:
+                    able = able_rows(current, counts, base, settings, floor.score)
+                searches = iter([(base, able)])
+            else:
+                pairs = similarities.pairs_of(base, hierarchy)
+                searches = _unsettled(current, counts, base, pairs, settings, race)
+            for lattice, left in searches:
                 kept = similarities if lattice is base else WordSimilarities()
                 for rows, words in chunks(current, left, lattice, len(hierarchy)):
                     kept.provide(words, lattice, hierarchy)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from transforms.columnar.arrays import group_starts
 from transforms.lattice.context import Concepts
 from transforms.similarity.base_lattice import BLOCK_CELLS, BOUND_UNITS, BaseLattice, WordSimilarities, word_limit
 from transforms.similarity.contest import Contest, Pairs, Race, extensions, first_of_rows
@@ -24,6 +25,31 @@ bound of 0 or 1 stays below it by more than similarities are rounded."""
 
 UNLINKED_ROUNDS = 4
 """Unlinked candidates tried one a row before all that are left are listed: most rows need one or two."""
+
+
+def able_rows(
+    current: Concepts, edges: sparse.csr_array, base: BaseLattice, settings: SimilaritySettings, floor: Float64s
+) -> Int64s:
+    """Rows that may reach their floors by what their extensions are, whatever their words.
+
+    To make words' similarities ready is most of a search's work, so it is worth to know before whose are needed.
+    """
+    able = np.zeros(len(current), dtype=np.bool_)
+    step = max(1, BLOCK_CELLS // len(base))
+    for start in range(0, len(current), step):
+        rows = np.arange(start, min(len(current), start + step), dtype=np.int64)
+        row, _, extension = extensions(current.select(rows), edges, base, settings)
+        largest = np.zeros(len(rows))
+        starts = group_starts(row)
+        if len(starts):
+            largest[row[starts]] = np.maximum.reduceat(extension, starts)
+        same_words = np.ones(len(rows))
+        # With the weight of P08 Sim is convex in the extension, too.
+        bound = np.maximum(
+            settings.upper_bound(largest, same_words), settings.upper_bound(np.zeros(len(rows)), same_words)
+        )
+        able[rows] = bound >= floor[rows]
+    return np.flatnonzero(able).astype(np.int64)
 
 
 def chunks(current: Concepts, rows: Int64s, base: BaseLattice, word_count: int) -> Iterator[tuple[Int64s, Int64s]]:

@@ -31,6 +31,8 @@ from transforms.similarity.contest import Floor
 from transforms.similarity.hierarchy import WeightedHierarchy
 from transforms.similarity.settings import SimilaritySettings
 
+pytestmark = pytest.mark.usefixtures("order_of_search")
+
 PROFILES = {
     "paper-2013": SimilaritySettings(),
     "paper-2008": SimilaritySettings(weight=None),
@@ -108,7 +110,9 @@ def instances(draw: st.DrawFn, words: int = 8, queue: int = 4, objects: int = 5)
 @given(
     words=word_sets(),
     instance=instances(),
-    sizes=st.sampled_from([(1, 1, 1, 1, 0, 1, 1), (9, 700, 2, 2, 1, 2, 2), (1 << 21, 1 << 28, 4, 4, 64, 64, 4096)]),
+    sizes=st.sampled_from(
+        [(1, 1, 1, 1, 0, 1, 1), (9, 700, 2, 2, 1, 2, 2), (1 << 21, 1 << 28, 4, 4, 64, 64, 4096)],
+    ),
 )
 def test_equals_the_definitions(profile: str, words: Words, instance: Instance, sizes: tuple[int, ...]) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -19,6 +19,8 @@ from transforms.similarity.concept_similarity import BestScores, best_per_object
 from transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy, ics
 from transforms.similarity.settings import SimilaritySettings
 
+pytestmark = pytest.mark.usefixtures("order_of_search")
+
 WORDS = 7
 QUEUE = 4
 OBJECTS = 5
