@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from scipy import sparse
 
 from pipelines import evaluation_plots, folders
@@ -36,6 +35,7 @@ from transforms.ranking.replay import Crawl, Crawler, FactsCrawler, drawn_seeds,
 from transforms.ranking.semrank_local import ClickLog, SemRankCrawler, SemRankWeb
 from transforms.ranking.web import Web
 from transforms.sources.json_lines import parse_object, quote, read_lines
+from transforms.sources.parquet import open_parquet, read_batches
 from transforms.sources.tables import PARQUET, table_format
 from transforms.sources.urls import canonicalize
 
@@ -262,12 +262,7 @@ def read_topics(path: str) -> Labels:
     canonical = canonicalize(column_array(table["url"]))
     bad = pc.or_(pc.is_null(canonical.urls), pc.is_null(column_array(table["topic"])))
     reasons = pc.fill_null(canonical.reasons.cast(pa.string()).filter(bad), "topic-missing")
-    records = pc.binary_join_element_wise(
-        *(pc.fill_null(column_array(table[name]).filter(bad), "") for name in ("topic", "url")), "\t"
-    )
-    rejects += [
-        (STAGE, reason, record) for reason, record in zip(reasons.to_pylist(), records.to_pylist(), strict=True)
-    ]
+    rejects += _rejected(reasons, table.filter(bad))
     used = table.set_column(table.schema.get_field_index("url"), "url", canonical.urls).filter(pc.invert(bad))
     return Labels(conform(used, TOPICS), _reject_table(rejects))
 
@@ -277,12 +272,7 @@ def _raw_topics(stream: Any, source: str) -> tuple[pa.Table, list[tuple[str, str
     head = stream.read(512)
     stream.seek(0)
     if table_format(head, source) == PARQUET:
-        try:
-            return conform(pq.read_table(stream), TOPICS, check_nulls=False), []
-        except (pa.ArrowException, OSError) as cause:
-            raise InputError(f"{source}: is no readable Parquet file: {str(cause).splitlines()[0]}") from cause
-        except InputError as cause:
-            raise InputError(f"{source}: {cause}") from cause
+        return _parquet_topics(stream, source)
     rows: list[dict[str, Any]] = []
     rejects: list[tuple[str, str, str]] = []
     for line in read_lines(stream):
@@ -299,6 +289,31 @@ def _raw_topics(stream: Any, source: str) -> tuple[pa.Table, list[tuple[str, str
             rejects.append((STAGE, row, quote(line.data)))
     schema = pa.schema([field.with_nullable(True) for field in TOPICS.schema])
     return pa.Table.from_pylist(rows, schema=schema), rejects
+
+
+def _parquet_topics(stream: Any, source: str) -> tuple[pa.Table, list[tuple[str, str, str]]]:
+    def conformed(table: pa.Table) -> pa.Table:
+        try:
+            return conform(table, TOPICS, check_nulls=False)
+        except InputError as cause:
+            raise InputError(f"{source}: {cause}") from cause
+
+    # Without rows there still have to be the columns.
+    parts = [conformed(open_parquet(stream, source).schema_arrow.empty_table())]
+    rejects: list[tuple[str, str, str]] = []
+    for rows in read_batches(stream, source, columns=TOPICS.schema.names):
+        table, bad = conformed(rows.table), pc.is_valid(rows.reasons)
+        rejects += _rejected(rows.reasons.filter(bad), table.filter(bad))
+        parts.append(table.filter(pc.invert(bad)))
+    return pa.concat_tables(parts), rejects
+
+
+def _rejected(reasons: pa.Array, rows: pa.Table) -> list[tuple[str, str, str]]:
+    """Rejects of rows, which have a reason each."""
+    records = pc.binary_join_element_wise(
+        *(pc.fill_null(column_array(rows[name]), "") for name in ("topic", "url")), "\t"
+    )
+    return [(STAGE, reason, record) for reason, record in zip(reasons.to_pylist(), records.to_pylist(), strict=True)]
 
 
 def _reject_table(rows: Sequence[tuple[str, str, str]]) -> pa.Table:

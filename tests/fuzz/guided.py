@@ -7,7 +7,9 @@ do is seen by its effects.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+import traceback
 from typing import Any
 
 RDF_PARSERS = [f"rdflib.plugins.parsers.{name}" for name in ("jsonld", "notation3", "ntriples", "rdfxml")]
@@ -31,7 +33,17 @@ def main() -> None:
 
         for module in RDF_PARSERS:
             importlib.import_module(module)
-    atheris.Setup([sys.argv[0], *options], TARGETS[name])
+
+    def watched(data: bytes) -> None:
+        try:
+            TARGETS[name](data)
+        except Exception:
+            # Left to itself, the interpreter may end before libFuzzer has written the input down.
+            traceback.print_exc()
+            sys.stderr.flush()
+            os.abort()
+
+    atheris.Setup([sys.argv[0], *options], watched)
     atheris.Fuzz()
 
 

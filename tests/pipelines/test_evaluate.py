@@ -312,6 +312,18 @@ def test_a_topics_table_without_urls(small: list[str], tmp_path: Path, capsys: p
     assert "column 'url' is missing" in capsys.readouterr().err
 
 
+def test_topics_that_are_no_utf_8_are_rejects(tmp_path: Path) -> None:
+    texts = pa.array([b"http://a.example/", b"http://a.example/\xff", b"http://b.example/"], pa.binary())
+    urls = pa.Array.from_buffers(pa.string(), 3, texts.buffers())
+    pq.write_table(pa.table({"topic": ["t", "t", None], "url": urls}), tmp_path / "topics.parquet")
+    labels = evaluate.read_topics(str(tmp_path / "topics.parquet"))
+    assert labels.table["url"].to_pylist() == ["http://a.example/"]
+    assert labels.rejects.select(["reason", "record"]).to_pylist() == [
+        {"reason": "url-undecodable", "record": "t\thttp://a.example/\N{REPLACEMENT CHARACTER}"},
+        {"reason": "topic-missing", "record": "\thttp://b.example/"},
+    ]
+
+
 def test_rows_of_topics_that_are_no_use(tmp_path: Path) -> None:
     path = tmp_path / "topics.jsonl"
     rows = [
