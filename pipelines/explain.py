@@ -7,8 +7,6 @@ import json
 import sys
 from typing import Any
 
-import pyarrow.compute as pc
-
 from pipelines import evidence, folders
 from pipelines.config import RoundConfig, stored_config
 from pipelines.manifest import Manifest
@@ -79,7 +77,7 @@ def explanation(folder: str, url: str, *, snapshot: str | None = None, brief: bo
     if canonical.url is None:
         hint = f"; is https://{url} meant?" if canonical.reason == "scheme-missing" else ""
         raise InputError(f"'{url}' is no URL ({canonical.reason}), expected a URL of the frontier{hint}")
-    row = _find(folder, FRONTIER, "url", canonical.url)
+    row = folders.find_row(folder, FRONTIER, "url", canonical.url)
     if row is None:
         raise InputError(_absent(folder, canonical.url, config))
     written = bool(folders.table_files(folder, _CURRENT_CONCEPTS.name))
@@ -91,7 +89,7 @@ def explanation(folder: str, url: str, *, snapshot: str | None = None, brief: bo
         "selection": evidence.selection_around(folder, row, config),
         "base_concept": _concept(folder, _BASE_CONCEPTS, row["base_concept"]),
         "current_concept": _concept(folder, _CURRENT_CONCEPTS, row["current_concept"]) if written else None,
-        "keywords": [_find(folder, KEYWORDS, "keyword", word) for word in words],
+        "keywords": [folders.find_row(folder, KEYWORDS, "keyword", word) for word in words],
         "pairs": evidence.matched_pairs(folder, config, row["matches"]),
         "links": None,
         "clicks": None,
@@ -138,15 +136,7 @@ def _absent(folder: str, url: str, config: RoundConfig) -> str:
 
 
 def _concept(folder: str, table: TableSchema, concept: int | None) -> dict[str, Any] | None:
-    return None if concept is None else _find(folder, table, "concept", concept)
-
-
-def _find(folder: str, table: TableSchema, column: str, value: Any) -> dict[str, Any] | None:
-    for part in folders.read_parts(folder, table):
-        place = pc.index(part[column], value).as_py()
-        if place >= 0:
-            return dict(part.slice(place, 1).to_pylist()[0])
-    return None
+    return None if concept is None else folders.find_row(folder, table, "concept", concept)
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ from pipelines.locks import LOCK, lock_folder
 from schemas.errors import InputError
 from schemas.tables import REJECTS, TableSchema
 from transforms.columnar import files
-from transforms.columnar.parquet import open_stored, part_name, read_stored, write_parquet
+from transforms.columnar.parquet import find_stored, open_stored, part_name, read_stored, write_parquet
 
 
 def claim_folder(option: str, folder: str, *, parts: Sequence[str], overwrite: bool) -> None:
@@ -107,13 +107,24 @@ def read_parts(folder: str, expected: TableSchema) -> Iterator[pa.Table]:
     Raises:
         InputError: the table has no files, or one is damaged or lacks a column.
     """
-    paths = table_files(folder, expected.name)
-    if not paths:
-        raise InputError(
-            f"{folder}: its {expected.name} table has no files, expected {files.join(expected.name, '*.parquet')}"
-        )
-    for path in paths:
+    for path in _present_files(folder, expected.name):
         yield from read_stored(path, expected)
+
+
+def _present_files(folder: str, name: str) -> list[str]:
+    paths = table_files(folder, name)
+    if not paths:
+        raise InputError(f"{folder}: its {name} table has no files, expected {files.join(name, '*.parquet')}")
+    return paths
+
+
+def find_row(folder: str, expected: TableSchema, column: str, value: Any) -> dict[str, Any] | None:
+    """The first row of a table that has a value in a column, or None; raises as `read_parts`."""
+    for path in _present_files(folder, expected.name):
+        found = find_stored(path, expected, column, value)
+        if found.num_rows:
+            return dict(found.to_pylist()[0])
+    return None
 
 
 def read_table(folder: str, expected: TableSchema) -> pa.Table:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from schemas.errors import InputError
@@ -63,12 +65,35 @@ def read_stored(path: str, expected: TableSchema) -> Iterator[pa.Table]:
         # Files of earlier versions have fewer columns.
         present = [name for name in expected.schema.names if name in file.schema_arrow.names]
         for batch in file.iter_batches(batch_size=READ_ROWS, columns=present, use_threads=False):
-            # Arrow takes on trust that texts are UTF-8 and that offsets lie inside their buffers.
-            batch.validate(full=True)
-            try:
-                yield conform(pa.Table.from_batches([batch]), expected)
-            except SchemaMismatchError as cause:
-                raise InputError(f"{path}: {cause}") from cause
+            yield _held_to(pa.Table.from_batches([batch]), expected, path)
+
+
+def find_stored(path: str, expected: TableSchema, column: str, value: Any) -> pa.Table:
+    """The first row of a file that has a value in a column, or none; the other columns are read only where it is.
+
+    Raises:
+        InputError: as `read_stored`.
+    """
+    searched = expected.columns(column)
+    with open_stored(path) as file:
+        names = file.schema_arrow.names
+        for group in range(file.num_row_groups):
+            values = file.read_row_group(group, columns=[column] if column in names else [], use_threads=False)
+            place = pc.index(_held_to(values, searched, path)[column], value).as_py()
+            if place >= 0:
+                present = [name for name in expected.schema.names if name in names]
+                rows = file.read_row_group(group, columns=present, use_threads=False)
+                return _held_to(rows.slice(place, 1), expected, path)
+    return expected.empty()
+
+
+def _held_to(rows: pa.Table, expected: TableSchema, path: str) -> pa.Table:
+    # Arrow takes on trust that texts are UTF-8 and that offsets lie inside their buffers.
+    rows.validate(full=True)
+    try:
+        return conform(rows, expected)
+    except SchemaMismatchError as cause:
+        raise InputError(f"{path}: {cause}") from cause
 
 
 def part_name(partition: int) -> str:
