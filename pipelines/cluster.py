@@ -150,12 +150,14 @@ def _check_worker(options: PipelineOptions, endpoint: str) -> None:
     except Exception as cause:
         lines = [line.strip() for line in str(cause).splitlines() if line.strip()] or [type(cause).__name__]
         named = [line for line in lines if "Error: " in line or "Exception: " in line]
-        raise RuntimeError(f"the workers of {endpoint} can't be used: {(named or lines)[0]}") from cause
+        raise RuntimeError(
+            f"the workers of {endpoint} (--environment_config {config}) can't be used: {(named or lines)[0]}"
+        ) from cause
     if state != "DONE":
         result.cancel()
         raise RuntimeError(
-            f"no worker of {endpoint} answered within {WORKER_SECONDS:.0f} s; expected workers at {config} that can "
-            f"import semrank {__version__}: the log of the worker pool says why they can't"
+            f"no worker of {endpoint} answered within {WORKER_SECONDS:.0f} s; expected workers at --environment_config "
+            f"{config} that can import semrank {__version__}: the log of the worker pool says why they can't"
         )
 
 

@@ -51,6 +51,7 @@ def test_worker_pool_is_not_there(cluster: FlinkCluster, local_chain: Chain, tmp
     status, message = refused(local_chain, tmp_path / "round", *options)
     assert status == 1
     assert "the workers of" in message
+    assert "(--environment_config 127.0.0.1:9) can't be used" in message
     assert "Connection refused" in message
 
 
