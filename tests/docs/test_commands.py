@@ -359,6 +359,7 @@ FOREIGN = {
     "--metadata-file": "gcloud",
     "--parameters": "gcloud",
     "--quick": "python -m benchmarks",
+    "--s3_": "how Beam's options for S3 begin",
     "--sdk-language": "gcloud",
     "--seconds": "python -m benchmarks.fuzz",
     "--slots": "deploy/flink/cluster",
