@@ -5,21 +5,32 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
+import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pipelines import folders
 from pipelines.cli import main
 from pipelines.locks import LOCK
+from tests.faults.killing import Kept, Run, Step, run
+from transforms.columnar.files import MANIFEST
 
 ROOT = Path(__file__).resolve().parents[2]
-KILLS = 4
-"""Kills of each command: enough to meet start, reading, exchange and writing over a few runs of the suite."""
+DEFAULT_KILLS = "2"
+KILLS = os.environ.get("SEMRANK_KILLS", DEFAULT_KILLS)
+"""Steps at which each command is killed, and as many moments; `all` is each of its steps, which takes long."""
+
+RERUN_EVERY = 5
+"""A killed run is followed by one that is killed later; one in so many by one that ends."""
+
+QUICK = ["--ranker", "pagerank"]
+"""Where it does not matter what ranks: a round of few stages."""
 
 VOLATILE = {"seconds", "stages", "counters"}
 """What two manifests of the same work may differ in."""
@@ -45,12 +56,13 @@ def content(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in ("manifest.json", LOCK)
+        if path.is_file() and path.name not in (MANIFEST, LOCK)
     }
 
 
-def told(folder: Path) -> dict[str, object]:
-    manifest = json.loads((folder / "manifest.json").read_text())
+def told_by(root: Path, folder: str) -> dict[str, object]:
+    """A manifest without what may differ, such as where the round stands that its queue comes from."""
+    manifest = json.loads((root / folder / MANIFEST).read_text().replace(str(root), ""))
     return {name: value for name, value in manifest.items() if name not in VOLATILE}
 
 
@@ -69,56 +81,108 @@ def commands(place: Path, output: Path) -> dict[str, list[str]]:
     return {
         "ingest": ["ingest", "--warc", f"{web}/warc/*", "--clicks", f"{web}/clicks/*", "--output", str(output)],
         "rank": ["rank", *seeds, "--output", str(output)],
-        "rounds": ["rounds", *seeds, "--rounds", "2", "--output", str(output)],
+        "rounds": ["rounds", *seeds, *QUICK, "--rounds", "2", "--output", str(output)],
     }
 
 
-def reading(name: str, folder: Path, place: Path, scratch: Path) -> list[str]:
-    """A command that reads what another one wrote to a folder."""
-    if name != "ingest":
-        return ["explain", "--round", str(folder), "https://x.example/"]
+def readings(name: str, folder: Path, place: Path, scratch: Path) -> list[list[str]]:
+    """Commands that read what another one wrote to a folder."""
     rank = commands(place, scratch / "unread")["rank"]
-    rank[rank.index("--snapshot") + 1] = str(folder)
-    return rank
+    if name == "ingest":
+        rank[rank.index("--snapshot") + 1] = str(folder)
+        return [rank]
+    seeds = rank.index("--seeds")
+    return [
+        ["explain", "--round", str(folder), "https://x.example/"],
+        ["report", "--round", str(folder), "--output", str(scratch / "unread.html")],
+        ["export", "--round", str(folder), "--format", "scrapy", "--output", str(scratch / "unread.jsonl")],
+        [*rank[:seeds], "--previous", str(folder), *rank[seeds + 2 :]],
+    ]
+
+
+def drawn_kills(name: str, whole: Run) -> list[Step | float]:
+    """Steps, each at one of the times that the run comes to it, and as many moments."""
+    draw, count = random.Random(name), Counter(whole.steps)
+    every = [Step(step, draw.randint(1, times)) for step, times in sorted(count.items())]
+    moments = [draw.uniform(0, whole.seconds) for _ in every]
+    number = len(every) if KILLS == "all" else min(int(KILLS), len(every))
+    return [*draw.sample(every, number), *moments[:number]]
+
+
+def check_unfinished(name: str, folder: Path, place: Path, scratch: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in readings(name, folder, place, scratch):
+        assert main([*arguments, "--quiet"]) == 2, arguments
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert "unfinished" in error or "no such folder" in error, error
 
 
 @pytest.mark.parametrize("name", ["ingest", "rank", "rounds"])
-def test_a_killed_run_is_never_taken_for_a_result(name: str, place: Path, tmp_path: Path) -> None:
-    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
-    begin = time.monotonic()
-    finished(commands(place, undisturbed)[name])
-    usual = time.monotonic() - begin
-    draw = random.Random(name)
-    ended = 0
-    for _ in range(KILLS):
-        process = command(commands(place, killed)[name])
-        try:
-            process.wait(timeout=draw.uniform(0.2, 1.0) * usual)
-        except subprocess.TimeoutExpired:
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
-            ended += 1
-        finally:
-            for stream in (process.stdout, process.stderr):
-                assert stream is not None
-                stream.close()
-        folders = sorted(killed.glob("round-*")) if name == "rounds" else [killed]
-        for folder in folders:
-            if not (folder / "manifest.json").exists():
-                assert main(reading(name, folder, place, tmp_path)) == 2
+def test_a_killed_run_is_never_taken_for_a_result(
+    name: str, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    undisturbed, killed, told = tmp_path / "undisturbed", tmp_path / "killed", tmp_path / "told"
+    whole = run(commands(place, undisturbed)[name], told)
+    assert whole.status == 0, whole.error
+    results = [folder.name for folder in sorted(undisturbed.glob("round-*"))] if name == "rounds" else ["."]
+    met = Counter[str]()
+    for number, kill in enumerate(drawn_kills(name, whole), 1):
+        at = {"kill": kill} if isinstance(kill, Step) else {"seconds": kill}
+        found = run(commands(place, killed)[name], told, **at)
+        if isinstance(kill, Step):
+            assert (found.status, found.steps[-1]) == (None, kill.name)
+        met["end" if found.status is not None else found.steps[-1] if found.steps else "start"] += 1
+        for folder in results:
+            if (killed / folder / MANIFEST).exists():
+                assert content(killed / folder) == content(undisturbed / folder)
             else:
-                other = undisturbed / folder.name if name == "rounds" else undisturbed
-                assert content(folder) == content(other)
-        if name != "rounds" and (killed / "manifest.json").exists():
-            (killed / "manifest.json").unlink()
-    finished(commands(place, killed)[name])
-    assert ended, "no run was killed: they all ended before"
+                check_unfinished(name, killed / folder, place, tmp_path, capsys)
+        if number % RERUN_EVERY == 0:
+            check_rerun(name, killed, undisturbed, results, place, told)
+        for folder in results:
+            (killed / folder / MANIFEST).unlink(missing_ok=True)
+    check_rerun(name, killed, undisturbed, results, place, told)
+    with capsys.disabled():
+        if KILLS != DEFAULT_KILLS:
+            print(f"\n{name}: {met.total()} kills at {len(met)} steps:", *sorted(met.items()), sep="\n  ")
+    assert set(met) - {"start", "end"}, "no run was killed: they all ended before"
+
+
+@pytest.mark.parametrize("name", ["ingest", "rank", "rounds"])
+def test_nothing_that_a_kill_would_leave_at_any_step_is_taken_for_a_result(
+    name: str, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One run, whose folder is copied at each of its steps, stands for as many that are killed there."""
+    output, copies = tmp_path / "output", tmp_path / "copies"
+    whole = run(commands(place, output)[name], tmp_path / "told", kept=Kept(output, copies))
+    assert whole.status == 0, whole.error
+    assert len(whole.steps) > 40
+    results = [folder.name for folder in sorted(output.glob("round-*"))] if name == "rounds" else ["."]
+    seen: set[frozenset[tuple[str, bytes]]] = set()
+    finished_ones = 0
+    for copy in sorted(copies.iterdir(), key=lambda path: int(path.name)):
+        manifests = list(copy.rglob(MANIFEST))
+        state = frozenset([*content(copy).items(), *((str(path.relative_to(copy)), b"") for path in manifests)])
+        if state in seen:
+            continue
+        seen.add(state)
+        for folder in results:
+            if (copy / folder / MANIFEST).exists():
+                assert content(copy / folder) == content(output / folder)
+                finished_ones += 1
+            else:
+                check_unfinished(name, copy / folder, place, tmp_path, capsys)
+    assert len(seen) > 10
+    # The last step of all is the manifest's renaming, so that in its copy everything is finished.
+    assert finished_ones >= len(results)
+
+
+def check_rerun(name: str, killed: Path, undisturbed: Path, results: Sequence[str], place: Path, told: Path) -> None:
+    again = run(commands(place, killed)[name], told)
+    assert again.status == 0, again.error
     assert content(killed) == content(undisturbed)
-    if name == "rounds":
-        for folder in sorted(undisturbed.glob("round-*")):
-            assert told(killed / folder.name)["rows"] == told(folder)["rows"]
-    else:
-        assert told(killed) == told(undisturbed)
+    for folder in results:
+        assert told_by(killed, folder) == told_by(undisturbed, folder)
 
 
 def test_of_two_runs_into_one_folder_one_wins(place: Path, tmp_path: Path) -> None:
@@ -146,18 +210,88 @@ def test_a_folder_that_can_not_be_written_is_said_before_the_work(place: Path, t
     assert "can't be written" in error
 
 
-def test_an_input_that_vanishes_fails_the_run_and_leaves_no_result(place: Path, tmp_path: Path) -> None:
+def check_failed(process: subprocess.Popen[str], folder: Path, *statuses: int) -> str:
+    """A run that failed in one line and left no result; gives the line."""
+    _, error = process.communicate(timeout=120)
+    assert process.returncode in statuses, error
+    assert "Traceback" not in error
+    assert not (folder / MANIFEST).exists()
+    return error.splitlines()[-1]
+
+
+def test_an_input_that_is_cut_off_fails_the_run_and_leaves_no_result(place: Path, tmp_path: Path) -> None:
     snapshot = tmp_path / "snapshot"
-    finished(commands(place, snapshot)["ingest"])
+    shutil.copytree(place / "snapshot", snapshot)
     for path in (snapshot / "pages").glob("*.parquet"):
         path.write_bytes(path.read_bytes()[:-20])
     rank = commands(place, tmp_path / "round")["rank"]
     rank[rank.index("--snapshot") + 1] = str(snapshot)
-    process = command(rank)
-    _, error = process.communicate(timeout=120)
-    assert process.returncode in (1, 2)
-    assert "Traceback" not in error
-    assert not (tmp_path / "round" / "manifest.json").exists()
+    check_failed(command(rank), tmp_path / "round", 1, 2)
+
+
+@pytest.mark.parametrize("name", ["ingest", "rank"])
+def test_an_input_that_vanishes_fails_the_run_and_leaves_no_result(
+    name: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is there when the run looks, and gone when it reads."""
+    inputs = tmp_path / "inputs"
+    shutil.copytree(place / {"ingest": "web", "rank": "snapshot"}[name], inputs)
+    arguments = commands(place, tmp_path / "output")[name]
+    replaced = {f"{place}/web/warc/*": f"{inputs}/warc/*", str(place / "snapshot"): str(inputs)}
+    claim = folders.claim_folder
+
+    def vanish(*given: Any, **options: Any) -> None:
+        claim(*given, **options)
+        for kept in ("warc", "pages"):
+            shutil.rmtree(inputs / kept, ignore_errors=True)
+
+    monkeypatch.setattr(folders, "claim_folder", vanish)
+    assert main([*(replaced.get(argument, argument) for argument in arguments), "--quiet"]) in (1, 2)
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "No such file" in error or "can't be read" in error, error
+    assert not (tmp_path / "output" / MANIFEST).exists()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Mounts a small disk with some options, or changes them; a system that does not allow it skips the test."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = False
+
+    def mount(options: str) -> Path:
+        nonlocal mounted
+        asked = ["mount", "-t", "tmpfs", "-o", f"{'remount,' * mounted}{options}", "tmpfs", str(folder)]
+        if shutil.which("mount") is None or subprocess.run(asked, capture_output=True, check=False).returncode:
+            pytest.skip("a disk can't be mounted here")
+        mounted = True
+        return folder
+
+    yield mount
+    if mounted:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("name", ["ingest", "rank"])
+def test_a_disk_that_is_full_or_read_only_fails_the_run(
+    name: str, place: Path, tmp_path: Path, disk: Callable[[str], Path]
+) -> None:
+    def arguments(output: Path) -> list[str]:
+        return [*commands(place, output)[name], *(QUICK if name == "rank" else [])]
+
+    whole = tmp_path / "whole"
+    finished(arguments(whole))
+    size = sum(len(file) for file in content(whole).values())
+    output = disk(f"size={size // 2 // 4096 * 4}k") / "output"
+    told = check_failed(command(arguments(output)), output, 1)
+    assert "No space left" in told
+    disk("size=16m")
+    finished(arguments(output))
+    assert content(output) == content(whole)
+    disk("ro,size=16m")
+    told = check_failed(command(arguments(output.with_name("other"))), output.with_name("other"), 2)
+    assert "can't be written: Read-only file system" in told
 
 
 def test_a_full_disk_fails_the_run_and_leaves_no_result(place: Path, tmp_path: Path) -> None:
@@ -170,7 +304,5 @@ def test_a_full_disk_fails_the_run_and_leaves_no_result(place: Path, tmp_path: P
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     program = [sys.executable, "-c", limited, *rank]
-    done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 1, done.stderr
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / "round" / "manifest.json").exists()
+    process = subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    check_failed(process, tmp_path / "round", 1)
