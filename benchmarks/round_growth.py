@@ -48,21 +48,27 @@ def write_round_input(folder: Path, pages: int) -> tuple[Path, Path]:
     Raises:
         RuntimeError: the snapshot could not be written.
     """
-    topics = -(-pages // PAGES_PER_TOPIC)
-    generated, snapshot, seeds = folder / "generated", folder / "snapshot", folder / "seeds.txt"
-    write_web(generated, Web(pages=pages, topics=topics))
-    log = ClickLog(clicks=pages * CLICKS_PER_PAGE, pages=pages, users=pages // PAGES_PER_USER, topics=topics)
-    write_clicks(generated, log)
-    inputs = [word for table in ("pages", "links", "clicks") for word in (f"--{table}", f"{generated}/{table}/*")]
+    inputs, seeds = write_web_and_seeds(folder, pages)
+    snapshot = folder / "snapshot"
     # What it tells would stand between the results.
     with contextlib.redirect_stdout(io.StringIO()):
         status = semrank(["ingest", *inputs, "--output", str(snapshot), "--quiet"])
     if status:
         raise RuntimeError(f"semrank ingest ended with status {status}, expected 0")
+    return snapshot, seeds
+
+
+def write_web_and_seeds(folder: Path, pages: int) -> tuple[list[str], Path]:
+    """Writes a web of so many pages and seeds; gives the inputs as options of `semrank ingest`, and the seeds' path."""
+    topics = -(-pages // PAGES_PER_TOPIC)
+    generated, seeds = folder / "generated", folder / "seeds.txt"
+    write_web(generated, Web(pages=pages, topics=topics))
+    log = ClickLog(clicks=pages * CLICKS_PER_PAGE, pages=pages, users=pages // PAGES_PER_USER, topics=topics)
+    write_clicks(generated, log)
     urls = pq.read_table(generated / "topics", columns=["url"])["url"]
     queue = urls.slice(0, pages // PAGES_PER_QUEUE_URL).to_pylist()
     seeds.write_text("".join(f"{url}\n" for url in queue), encoding="utf-8")
-    return snapshot, seeds
+    return [word for table in ("pages", "links", "clicks") for word in (f"--{table}", f"{generated}/{table}/*")], seeds
 
 
 def run(*, quick: bool = False, pages: int | None = None) -> list[Result]:

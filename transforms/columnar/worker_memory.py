@@ -146,9 +146,10 @@ LATTICE = Held(
     4.0,
     f"{_LATTICE}; relations by a larger --min-relation-support",
     {"lattice": 13.0},
-    # Similarities of words that are kept, and the arrays of a block of pairs.
-    {"lattice": 256.0},
-    512 << 20,
+    # Similarities of words, ancestors in the hierarchy, and the arrays of a block of pairs: 300 MB were seen at 0.4 and
+    # at 2 MB of lattice. The first two are kept up to 256 MiB each.
+    {"lattice": 1024.0},
+    768 << 20,
 )
 
 NAMED_LATTICE = Held("base concepts with URLs and words", ("write base concepts",), 4.0, _LATTICE)

@@ -154,3 +154,31 @@ def test_every_step_of_a_pipeline_keeps_to_the_limit(limit: int | None) -> None:
     with pytest.raises(InputError, match=r"'(gather|map beside) them' takes on a worker") as refused:
         pipeline.run().wait_until_finish()
     assert "anything else" in str(refused.value)
+
+
+SCALING = Path(__file__).resolve().parents[3] / "docs" / "scaling.md"
+
+
+def documented(held: Held) -> str:
+    """The row that the documentation should have."""
+    stages = ", ".join(f"`{stage}`" for stage in held.stages) or "every other stage"
+    factors = ", ".join([f"{held.factor:g}", *(f"{name} {factor:g}" for name, factor in held.factors.items())])
+    most = worker_memory.shown_bytes(held.most_working)
+    working = ", ".join(f"{factor:g} x {name}, at most {most}" for name, factor in held.working.items()) or "-"
+    return f"| {held.state} | {stages} | {factors} | {working} |"
+
+
+def test_the_documentation_has_every_formula() -> None:
+    lines = SCALING.read_text(encoding="utf-8").splitlines()
+    head = lines.index("| state | stages that hold it | factor | working memory |")
+    told = lines[head + 2 : lines.index("", head)]
+    assert told == [documented(held) for held in HELD]
+
+
+def test_the_documentations_example_is_right() -> None:
+    text = " ".join(SCALING.read_text(encoding="utf-8").split())
+    tables = {"isa": 4_111_344, "part_of": 22_284_216, "vocabulary": 727_408}
+    total = sum(tables.values())
+    assert f"are {total / 1e6:.1f} MB of tables" in text
+    size = held_by("settle relations").bytes_of(tables)
+    assert f"140 MiB + 6.5 * {total / 1e6:.1f} MB = {size / 1e6:.0f} MB" in text
