@@ -13,30 +13,13 @@ import pyarrow.parquet as pq
 from schemas.errors import InputError
 from schemas.tables import SchemaMismatchError, TableSchema, conform
 from transforms.columnar import files
+from transforms.columnar.damage import UNREADABLE, unreadable
 
 ROW_GROUP_ROWS = 1 << 17
 """Rows of one row group: some 10 MB of a frontier, so that readers can split a file and skip parts of it."""
 
 READ_ROWS = 1 << 16
 """Rows of a stored table that are held at once, at most: some 5 MB of a frontier."""
-
-UNREADABLE = (
-    pa.ArrowException,
-    OSError,
-    ValueError,
-    RuntimeError,
-    LookupError,
-    ArithmeticError,
-    MemoryError,
-    TypeError,
-)
-"""What Arrow raises for damaged files, exceptions of its C++ code as Cython translates them among them."""
-
-
-def unreadable(source: str, cause: BaseException) -> InputError:
-    """The error of a file that holds no Parquet that can be read."""
-    line = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
-    return InputError(f"{source}: is no readable Parquet file: {line}")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from transforms.columnar.arrays import column_array
-from transforms.columnar.parquet import UNREADABLE, unreadable
+from transforms.columnar.damage import UNREADABLE, unreadable
 from transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
 from transforms.sources.batch import MAX_REJECT_CHARS
 
