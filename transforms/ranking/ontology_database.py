@@ -66,7 +66,9 @@ def learn_from_database(url: str, topic: str | None = None) -> Ontology:
                 return _learned(tables, _Values(sqlalchemy, connection), topic, shown)
         finally:
             engine.dispose()
-    except (sqlalchemy.exc.SQLAlchemyError, ImportError) as cause:
+    except InputError:
+        raise
+    except Exception as cause:  # a damaged database lets drivers raise whatever their libraries do
         reason = " ".join(str(cause).split()).replace(url, shown)[:160]
         raise InputError(f"--ontology {shown}: can't be read: {type(cause).__name__}: {reason}") from cause
 
