@@ -34,7 +34,7 @@ from transforms.lattice.context import Concepts
 from transforms.lattice.mining import LATTICE_SCHEMA, OBJECTS, MiningContext, lattice_concepts, mine_bundle
 from transforms.lattice.search_space import RankedContext
 from transforms.similarity.base_lattice import BaseLattice
-from transforms.similarity.concept_similarity import BestScores, best_per_object, matching
+from transforms.similarity.concept_similarity import BestScores, best_per_object, matchings
 from transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy
 from transforms.similarity.settings import SimilaritySettings
 
@@ -272,10 +272,14 @@ class Scoring:
         new[1:] = (base[reasons][1:] != base[reasons][:-1]) | (current[reasons][1:] != current[reasons][:-1])
         number = np.empty(len(scored), dtype=np.int64)
         number[reasons] = np.cumsum(new) - 1
-        matches = [
-            matching(self.judge.hierarchy, self.judge.base.concepts.intent(b).astype(np.int64), best.intents[c])
+        lattice = self.judge.base
+        intents = (
+            (lattice.concepts.intent(b), best.intents[c])
             for b, c in zip(base[reasons][new].tolist(), current[reasons][new].tolist(), strict=True)
-        ]
+        )
+        with lattice.similarities.taken() as kept:
+            words = kept.pairs_of(lattice, self.judge.hierarchy).words
+            matches = list(matchings(words, intents))
         flat = [match for pairs in matches for match in pairs]
         columns = list(zip(*flat, strict=True)) or [(), (), ()]
         structs = pa.StructArray.from_arrays(

@@ -17,9 +17,9 @@ sums are exact, and the result is rounded to 12 decimals.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +27,15 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from transforms.lattice.context import Concepts
-from transforms.similarity.base_lattice import BaseLattice, RelatedWords, WordSimilarities
+from transforms.similarity.base_lattice import BLOCK_CELLS, BaseLattice, RelatedWords, WordSimilarities
 from transforms.similarity.contest import Floor, Race
 from transforms.similarity.every_pair import able_rows, chunks, search_chunk
-from transforms.similarity.hierarchy import ICS_UNITS, Float64s, Int64s, WeightedHierarchy, ics_block
+from transforms.similarity.hierarchy import ICS_UNITS, Float64s, Int64s, WeightedHierarchy
 from transforms.similarity.linked import Linked, linked_parts, try_known
 from transforms.similarity.settings import SimilaritySettings
+from transforms.similarity.word_pairs import WordPairs
 
+Words: TypeAlias = npt.NDArray[np.integer]
 _Value = TypeVar("_Value", np.float64, np.int64)
 
 MANY_CONCEPTS = 1 << 12
@@ -149,21 +151,47 @@ def _unsettled(
         size *= HEAD_GROWTH
 
 
-def matching(hierarchy: WeightedHierarchy, base_words: Int64s, current_words: Int64s) -> list[tuple[int, int, float]]:
-    """A maximum weight matching of two intents (P13 Def. 17): (base word, current word, ics) where ics is positive.
+def matchings(words: WordPairs, intents: Iterable[tuple[Words, Words]]) -> Iterator[list[tuple[int, int, float]]]:
+    """Maximum weight matchings of pairs of intents (P13 Def. 17).
 
-    Of equally good matchings one with as many equal words as possible is taken. Pairs are by ascending base word.
+    Of equally good matchings one with as many equal words as possible is taken.
+
+    Args:
+        words: similarities of words.
+        intents: (base words, current words) of each pair.
+
+    Yields:
+        (base word, current word, ics) where ics is positive, by ascending base word.
     """
-    rows, columns = np.sort(base_words), np.sort(current_words)
-    block = ics_block(hierarchy, rows, columns)
-    # All bonuses together are less than a step of the grid of similarities, so that they never change the total.
-    bonus = (rows[:, None] == columns) / (2 * ICS_UNITS * max(1, *block.shape))
-    pairs = zip(*linear_sum_assignment(block + bonus, maximize=True), strict=True)
-    return [
-        (int(rows[row]), int(columns[column]), float(block[row, column]))
-        for row, column in pairs
-        if block[row, column] > 0
-    ]
+    waiting: list[tuple[Int64s, Int64s]] = []
+    cells = 0
+    for base_words, current_words in intents:
+        waiting.append((np.sort(base_words).astype(np.int64), np.sort(current_words).astype(np.int64)))
+        cells += len(base_words) * len(current_words)
+        if cells >= BLOCK_CELLS:
+            yield from _matched(words, waiting)
+            waiting, cells = [], 0
+    yield from _matched(words, waiting)
+
+
+def _matched(words: WordPairs, intents: list[tuple[Int64s, Int64s]]) -> Iterator[list[tuple[int, int, float]]]:
+    if not intents:
+        return
+    first = np.concatenate([np.repeat(rows, len(columns)) for rows, columns in intents])
+    second = np.concatenate([np.tile(columns, len(rows)) for rows, columns in intents])
+    values = words.similarities(first, second)
+    start = 0
+    for rows, columns in intents:
+        block = values[start : start + len(rows) * len(columns)].reshape(len(rows), len(columns))
+        start += block.size
+        # All bonuses together are less than a step of the grid of similarities, so that they never change the total.
+        bonus = (rows[:, None] == columns) / (2 * ICS_UNITS * max(1, *block.shape))
+        pairs = zip(*linear_sum_assignment(block + bonus, maximize=True), strict=True)
+        yield [
+            (int(rows[row]), int(columns[column]), float(block[row, column]))
+            for row, column in pairs
+            if block[row, column] > 0
+        ]
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,12 +24,13 @@ from transforms.similarity.concept_similarity import (
     BestScores,
     best_base_concepts,
     best_per_object,
-    matching,
+    matchings,
     merge_best,
 )
 from transforms.similarity.contest import Floor
 from transforms.similarity.hierarchy import WeightedHierarchy
 from transforms.similarity.settings import SimilaritySettings
+from transforms.similarity.word_pairs import WordPairs
 
 pytestmark = pytest.mark.usefixtures("order_of_search")
 
@@ -188,7 +189,7 @@ def test_p13_example_19() -> None:
     assert found.extension[0] == pytest.approx(0.3333, abs=5e-5)
     assert found.intension[0] == pytest.approx(0.91755, abs=5e-5)
     assert found.score[0] == pytest.approx(0.68385, abs=5e-5)
-    pairs = matching(hierarchy, np.array([INTERNET, SPIDER]), np.array([WEB_PAGE, SPIDER]))
+    [pairs] = matchings(WordPairs.of(hierarchy), [(np.array([INTERNET, SPIDER]), np.array([WEB_PAGE, SPIDER]))])
     assert [pair[:2] for pair in pairs] == [(INTERNET, WEB_PAGE), (SPIDER, SPIDER)]
     assert [pair[2] for pair in pairs] == pytest.approx([0.8351, 1.0], abs=5e-5)
     # With Part-Of(Spider, Web page), as Example 12 has it, there is a better matching than the one printed:

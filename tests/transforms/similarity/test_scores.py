@@ -15,9 +15,10 @@ from schemas.errors import InputError
 from transforms.lattice.context import Concepts
 from transforms.similarity import every_pair, linked
 from transforms.similarity.base_lattice import BaseLattice
-from transforms.similarity.concept_similarity import BestScores, best_per_object, matching
+from transforms.similarity.concept_similarity import BestScores, best_per_object, matchings
 from transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy, ics
 from transforms.similarity.settings import SimilaritySettings
+from transforms.similarity.word_pairs import WordPairs
 
 pytestmark = pytest.mark.usefixtures("order_of_search")
 
@@ -157,7 +158,7 @@ def test_equals_the_definitions(
         assert best.intension[member] == pytest.approx(reason[2], abs=1e-9)
         assert reason[3:] == min(entry[3:] for entry in reached)
         words = best.intents[int(best.current[member])]
-        pairs = matching(hierarchy, lattice.concepts.intent(int(best.base[member])).astype(np.int64), words)
+        [pairs] = matchings(WordPairs.of(hierarchy), [(lattice.concepts.intent(int(best.base[member])), words)])
         divisor = (min if profile.intension_norm == "min" else max)(
             len(base_pairs[int(best.base[member])][1]), len(words)
         )
@@ -179,7 +180,7 @@ def test_equal_words_are_matched_with_each_other() -> None:
     related = (np.array([0, 0, 1]), np.array([1, 2, 2]))
     hierarchy = build_hierarchy(3, np.ones(3, dtype=np.int64), everywhere, everywhere, (nothing, nothing), related)
     words = np.arange(3, dtype=np.int64)
-    assert matching(hierarchy, words, words) == [(0, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0)]
+    assert list(matchings(WordPairs.of(hierarchy), [(words, words)])) == [[(0, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0)]]
 
 
 def test_settings_say_what_was_found() -> None:
