@@ -355,6 +355,7 @@ FOREIGN = {
     "--contexts": "python -m benchmarks",
     "--direct_num_workers": "Beam's local runner",
     "--direct_running_mode": "Beam's local runner",
+    "--flink": "python -m benchmarks.scale",
     "--folder": "python -m benchmarks.scale",
     "--image": "gcloud",
     "--metadata-file": "gcloud",
