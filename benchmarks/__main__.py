@@ -85,7 +85,7 @@ def _parser(known: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, metavar="DIR", help="write DIR/results.json and DIR/results.png")
     parser.add_argument("--quick", action="store_true", help="small sizes: whether it runs, not how fast")
     parser.add_argument("--contexts", type=Path, metavar="DIR", help="stored contexts for closed_sets (A.npz, ...)")
-    parser.add_argument("--pages", type=int, metavar="N", help="pages of the largest web of round_growth")
+    parser.add_argument("--pages", type=int, metavar="N", help="pages of the largest web of round_growth and scale")
     stored = parser.add_mutually_exclusive_group()
     stored.add_argument(
         "--check",
