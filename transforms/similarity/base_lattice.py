@@ -148,7 +148,6 @@ class WordSimilarities:
 
     def pairs_of(self, base: BaseLattice, hierarchy: WeightedHierarchy) -> RelatedWords:
         """What is known of a base lattice's words in a hierarchy."""
-        """What single pairs of words need."""
         if self._pairs is None or self._pairs.words.hierarchy is not hierarchy:
             self._pairs = RelatedWords.of(base, hierarchy)
         return self._pairs

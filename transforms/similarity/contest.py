@@ -138,13 +138,15 @@ class Contest:
     rows: Int64s
     sizes: Int64s
 
+    def _smaller(self, rows: Int64s, columns: Int64s) -> Int64s:
+        """Words of the smaller intent of pairs: no matching has more pairs."""
+        return np.minimum(self.sizes[rows], self.base.sizes[columns])
+
     def _norms(self, rows: Int64s, columns: Int64s) -> Int64s:
         """What the matchings of pairs are divided by; 1 where both or one intent is empty and they are 0."""
-        sizes, base_sizes = self.sizes[rows], self.base.sizes[columns]
-        norms = (
-            np.minimum(sizes, base_sizes) if self.settings.intension_norm == "min" else np.maximum(sizes, base_sizes)
-        )
-        return np.maximum(norms, 1)
+        if self.settings.intension_norm == "min":
+            return np.maximum(self._smaller(rows, columns), 1)
+        return np.maximum(np.maximum(self.sizes[rows], self.base.sizes[columns]), 1)
 
     def _leads(self, rows: Int64s, columns: Int64s, bounds: Float64s) -> Bools:
         return self.race.leads(self.rows[rows], bounds, self.base.columns[columns])
@@ -195,7 +197,7 @@ class Contest:
             values: similarities of words, those of the smaller intent in the rows, float64[p, words, words]; filling,
                 where there is any, is negative and the last rows or columns.
         """
-        counts = np.minimum(self.base.sizes[columns], self.sizes[rows])
+        counts = self._smaller(rows, columns)
         matched, bound = _greedy_matchings(values, counts, bound)
         result = np.full(len(rows), -1.0)
         settled = matched == bound

@@ -211,11 +211,6 @@ class _Block(Contest):
         return self.settings.upper_bound(np.zeros(len(intension)), intension.astype(np.float64))
 
     def _examine(self, rows: Int64s, columns: Int64s, extension: Float64s) -> Float64s:
-        """Enter pairs into the race with their similarities.
-
-        Returns:
-            The similarities, float64[len(rows)]; -1 for a pair that turned out not to lead.
-        """
         self.race.examined += len(rows)
         base, size = self.base, self.intents.shape[1]
         result = np.full(len(rows), -1.0)

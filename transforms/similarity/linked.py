@@ -128,8 +128,9 @@ class Linked(Contest):
         has a smaller extension than these can't lead. Of the others it is counted which words may be similar, and only
         for what is left then are similarities of words looked at.
         """
-        largest = self.settings.largest_intension(self.sizes[self.linked.rows], self.base.sizes[self.linked.columns])
-        bounds = self.settings.upper_bound(self.linked.extension, largest)
+        rows, columns, extension = self.linked
+        largest = self._smaller(rows, columns) / self._norms(rows, columns)
+        bounds = self.settings.upper_bound(extension, largest)
         pairs, bounds = self._try_few(*self._try_first(self.linked, bounds, bounds))
         related, positive = self._word_counts(pairs)
         norms = self._norms(pairs.rows, pairs.columns)
@@ -196,8 +197,8 @@ class Linked(Contest):
 
         Returns:
             (related, positive), int64[p], at most the smaller intent's size: words of the base concepts that are equal
-            or ISA-related to one of the current concepts', and those that may be similar to one. No more
-            matches than the latter count.
+            or ISA-related to one of the current concepts', and those that may be similar to one. No more matches than
+            the latter count.
         """
         hierarchy = self.words.hierarchy
         clicked = hierarchy.probability > 0
@@ -210,7 +211,7 @@ class Linked(Contest):
         some_clicked = np.zeros(len(rows), dtype=np.bool_)
         some_clicked[owner[clicked[words]]] = True
         base_clicked = clicked[self.base_words[:-1]]
-        smaller = np.minimum(self.sizes[pairs.rows], self.base.sizes[pairs.columns])
+        smaller = self._smaller(pairs.rows, pairs.columns)
         counts = np.zeros((2, len(place)), dtype=np.int64)
         lengths, base = self.base.sizes[pairs.columns], self.base.intents
         cuts = np.unique(np.searchsorted(np.cumsum(lengths), np.arange(0, int(lengths.sum()), BLOCK_CELLS)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schemas.errors import InputError
-from transforms.similarity.hierarchy import Float64s, Int64s, TopProbability, check_hierarchy_options
+from transforms.similarity.hierarchy import Float64s, TopProbability, check_hierarchy_options
 
 SIMILARITY_DECIMALS = 12
 """Similarities that differ by less are equal; float rounding stays far below, the promised exactness of 1e-9 above."""
@@ -72,8 +72,3 @@ class SimilaritySettings:
     def largest_unlinked(self) -> float:
         """The largest Sim of a pair whose extension is 0."""
         return float(self.similarity(np.zeros(1), np.ones(1))[0])
-
-    def largest_intension(self, sizes: Int64s, base_sizes: Int64s) -> Float64s:
-        """The largest intension that intents of these sizes allow, elementwise."""
-        smaller, larger = np.minimum(sizes, base_sizes), np.maximum(sizes, base_sizes)
-        return np.where(smaller > 0, 1.0, 0.0) if self.intension_norm == "min" else smaller / np.maximum(larger, 1)
