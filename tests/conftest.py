@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-OWN_COMMAND = tuple(Path(__file__).resolve().parent / name for name in ("cloud", "cluster"))
+OWN_COMMAND = tuple(Path(__file__).resolve().parent / name for name in ("cloud", "cluster", "crawlers"))
 """Folders whose tests need services and minutes; they run when the command names them."""
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -18,11 +18,6 @@ from pipelines.sample_server import SampleServer
 MAVEN_SECONDS = 900
 
 
-def pytest_ignore_collect(config: pytest.Config) -> bool | None:
-    """Leaves these tests out unless the command names their folder."""
-    return None if any("crawlers" in argument for argument in config.args) else True
-
-
 @pytest.fixture(scope="session")
 def sample_web() -> Iterator[SampleServer]:
     """The sample web as a proxy on loopback."""
