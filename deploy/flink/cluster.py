@@ -75,6 +75,9 @@ WORKER_CACHE_MILLISECONDS = 60_000
 SORTED_EXCHANGE_PARALLELISM = 64
 """Parallelism from which one sorted file a task is better than one file a pair of tasks."""
 
+RESTART_DELAY = "5 s"
+"""How long a job waits before it tries again."""
+
 SERVER_HEAP_MEGABYTES = 512
 """Heap of the JobManager and of the job server: they hold graphs of jobs, no data."""
 
@@ -377,10 +380,16 @@ def flink_configuration(sizes: Sizes, ports: Ports, temporary: Path) -> dict[str
         "classloader.resolve-order": "parent-first",
         # A worker that is lost takes its share of every job with it: all of them have a share, and it is done again.
         "cluster.evenly-spread-out-slots": "true",
-        "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": "5",
-        "restart-strategy.fixed-delay.delay": "5 s",
-        "heartbeat.interval": "3000",
+        # A fixed delay between tries. Flink's strategy of that name counts each region that a lost TaskManager takes
+        # with it as a failure of its own and gives up after one loss; this one counts all before the next try as one.
+        "restart-strategy.type": "exponential-delay",
+        "restart-strategy.exponential-delay.initial-backoff": RESTART_DELAY,
+        "restart-strategy.exponential-delay.max-backoff": RESTART_DELAY,
+        "restart-strategy.exponential-delay.jitter-factor": "0.0",
+        "restart-strategy.exponential-delay.attempts-before-reset-backoff": "6",
+        "restart-strategy.exponential-delay.reset-backoff-threshold": "1 d",
+        # A TaskManager whose process has ended is known as lost after two of these, in ms, so before the next try.
+        "heartbeat.interval": "1000",
         "heartbeat.timeout": "20000",
         # A job that asks for more slots than there are fails within a minute.
         "slot.request.timeout": "45000",
