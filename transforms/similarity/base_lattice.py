@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from transforms.lattice.context import Concepts
-from transforms.similarity.hierarchy import Bools, IcsRows, Int64s, WeightedHierarchy
+from transforms.similarity.hierarchy import Bools, IcsRows, Int64s, WeightedHierarchy, clicked_first
 from transforms.similarity.word_pairs import WordPairs
 
 BOUND_UNITS = 1 << 12
@@ -165,6 +165,8 @@ class WordSimilarities:
         dropped = self._words[rows]
         self.places[dropped[dropped >= 0]] = -1
         self.places[missing], self._words[rows], self._used[rows] = rows, missing, now
+        order = clicked_first(hierarchy, missing)
+        missing, rows = missing[order], rows[order]
         step = max(1, BLOCK_CELLS // max(1, len(base), len(base.words)))
         for start in range(0, len(missing), step):
             self._write(missing[start : start + step], rows[start : start + step], base, base_words)

@@ -18,7 +18,7 @@ sums are exact, and the result is rounded to 12 decimals.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -28,7 +28,7 @@ from scipy.optimize import linear_sum_assignment
 
 from transforms.lattice.context import Concepts
 from transforms.similarity.base_lattice import BLOCK_CELLS, BaseLattice, RelatedWords, WordSimilarities
-from transforms.similarity.contest import Floor, Race
+from transforms.similarity.contest import Floor, Race, Search
 from transforms.similarity.every_pair import able_rows, chunks, search_chunk
 from transforms.similarity.hierarchy import ICS_UNITS, Float64s, Int64s, WeightedHierarchy
 from transforms.similarity.linked import Linked, linked_parts, try_known
@@ -96,19 +96,17 @@ def best_base_concepts(
     if len(base):
         counts = sparse.csr_array((edges.data.astype(np.int64), edges.indices, edges.indptr), shape=edges.shape)
         with base.similarities.taken() as similarities:
+            search = Search(current, counts, base, settings, race)
             if len(base) < MANY_CONCEPTS:
-                able = np.arange(len(current), dtype=np.int64)
-                if floor is not None:
-                    able = able_rows(current, counts, base, settings, floor.score)
-                searches = iter([(base, able)])
+                able = np.arange(len(current), dtype=np.int64) if floor is None else able_rows(search)
+                searches = iter([(search, able)])
             else:
-                pairs = similarities.pairs_of(base, hierarchy)
-                searches = _unsettled(current, counts, base, pairs, settings, race)
-            for lattice, left in searches:
-                kept = similarities if lattice is base else WordSimilarities()
-                for rows, words in chunks(current, left, lattice, len(hierarchy)):
-                    kept.provide(words, lattice, hierarchy)
-                    search_chunk(current, counts, lattice, settings, rows, kept, race)
+                searches = _unsettled(search, similarities.pairs_of(base, hierarchy))
+            for part, left in searches:
+                kept = similarities if part is search else WordSimilarities()
+                for rows, words in chunks(part, left, len(hierarchy)):
+                    kept.provide(words, part.base, hierarchy)
+                    search_chunk(part, rows, kept)
     found = race.base >= 0
     return BestPairs(
         base=race.base,
@@ -120,33 +118,26 @@ def best_base_concepts(
     )
 
 
-def _unsettled(
-    current: Concepts,
-    edges: sparse.csr_array,
-    base: BaseLattice,
-    pairs: RelatedWords,
-    settings: SimilaritySettings,
-    race: Race,
-) -> Iterator[tuple[BaseLattice, Int64s]]:
+def _unsettled(search: Search, pairs: RelatedWords) -> Iterator[tuple[Search, Int64s]]:
     """Settles what a few pairs of each row settle, mostly nearly all of them.
 
     Yields:
-        (base lattice, rows that have to be searched in it). Where nothing but an equally similar base concept with a
-        smaller id could lead, it is the lattice of the first concepts only.
+        (search, rows that have to be searched in it). Where nothing but an equally similar base concept with a smaller
+        id could lead, the base lattice of it has the first concepts only.
     """
-    for part in linked_parts(current, edges, base):
-        Linked.of(current.select(part), part, edges, base, settings, race, pairs).search()
+    base, settings, race = search.base, search.settings, search.race
+    for part in linked_parts(search):
+        Linked.of(search, part, pairs).search()
     rest = np.flatnonzero(race.leads_unlinked(settings))
-    settled = try_known(current.select(rest), rest, edges, base, settings, race, pairs)
-    rest = rest[~settled]
+    rest = rest[~try_known(search, rest, pairs)]
     rest = rest[race.leads_unlinked(settings)[rest]]
     tied = race.score[rest] == settings.largest_unlinked
-    yield base, rest[~tied]
+    yield search, rest[~tied]
     rest = rest[tied]
     size = FIRST_HEAD
     while len(rest):
         within = race.limit[rest] <= size
-        yield base if size >= len(base) else base.head(size), rest[within]
+        yield search if size >= len(base) else replace(search, base=base.head(size)), rest[within]
         rest = rest[~within]
         size *= HEAD_GROWTH
 

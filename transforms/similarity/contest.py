@@ -82,12 +82,40 @@ class Race:
         self.extension[row], self.intension[row] = extension[order], intension[order]
 
 
-def extensions(current: Concepts, edges: sparse.csr_array, base: BaseLattice, settings: SimilaritySettings) -> Pairs:
-    """The pairs whose extension is above 0, by ascending rows, which are positions in `current`."""
-    counts = edge_counts(current, edges) @ base.extents
-    row = np.repeat(np.arange(len(current), dtype=np.int64), np.diff(counts.indptr))
-    column = counts.indices.astype(np.int64)
-    return Pairs(row, column, extensions_of(counts.data, current.support[row], base.supports[column], settings))
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Current concepts, and what they are compared with.
+
+    Attributes:
+        current: n current concepts; extents are rows of `edges`.
+        edges: counts of links and c-edges between objects and queue URLs, CSR int64[objects, queue].
+        base: the base lattice.
+        settings: how similarities are computed.
+        race: the race of the current concepts, in their order.
+    """
+
+    current: Concepts
+    edges: sparse.csr_array
+    base: BaseLattice
+    settings: SimilaritySettings
+    race: Race
+
+    def linked(self, rows: Int64s, counts: sparse.csr_array | None = None) -> Pairs:
+        """The pairs of some current concepts whose extension is above 0.
+
+        Args:
+            rows: the concepts, int64[r].
+            counts: their `edge_counts`, where they are known.
+
+        Returns:
+            Pairs by ascending rows, which are positions in `rows`.
+        """
+        current = self.current.select(rows)
+        found = (edge_counts(current, self.edges) if counts is None else counts) @ self.base.extents
+        row = np.repeat(np.arange(len(rows), dtype=np.int64), np.diff(found.indptr))
+        column = found.indices.astype(np.int64)
+        supports = current.support[row], self.base.supports[column]
+        return Pairs(row, column, extensions_of(found.data, *supports, self.settings))
 
 
 def edge_counts(current: Concepts, edges: sparse.csr_array) -> sparse.csr_array:

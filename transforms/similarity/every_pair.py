@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -11,13 +12,13 @@ import numpy.typing as npt
 from scipy import sparse
 
 from transforms.columnar.arrays import group_starts
-from transforms.lattice.context import Concepts
-from transforms.similarity.base_lattice import BLOCK_CELLS, BOUND_UNITS, BaseLattice, WordSimilarities, word_limit
-from transforms.similarity.contest import Contest, Pairs, Race, extensions, first_of_rows
+from transforms.similarity.base_lattice import BLOCK_CELLS, BOUND_UNITS, WordSimilarities, word_limit
+from transforms.similarity.contest import Contest, Pairs, Search, edge_counts, first_of_rows
 from transforms.similarity.hierarchy import Float64s, Int64s
-from transforms.similarity.settings import SIMILARITY_DECIMALS, SimilaritySettings
+from transforms.similarity.settings import SIMILARITY_DECIMALS
 
 Float32s: TypeAlias = npt.NDArray[np.float32]
+Units: TypeAlias = npt.NDArray[np.uint16]
 
 BOUND_SLACK = 2.0**-12
 """Relative widening of a bound: far above the rounding error of a float32 product, so that what does not attain a
@@ -27,18 +28,17 @@ UNLINKED_ROUNDS = 4
 """Unlinked candidates tried one a row before all that are left are listed: most rows need one or two."""
 
 
-def able_rows(
-    current: Concepts, edges: sparse.csr_array, base: BaseLattice, settings: SimilaritySettings, floor: Float64s
-) -> Int64s:
+def able_rows(search: Search) -> Int64s:
     """Rows that may reach their floors by what their extensions are, whatever their words.
 
     To make words' similarities ready is most of a search's work, so it is worth to know before whose are needed.
     """
-    able = np.zeros(len(current), dtype=np.bool_)
-    step = max(1, BLOCK_CELLS // len(base))
-    for start in range(0, len(current), step):
-        rows = np.arange(start, min(len(current), start + step), dtype=np.int64)
-        row, _, extension = extensions(current.select(rows), edges, base, settings)
+    count, settings = len(search.current), search.settings
+    able = np.zeros(count, dtype=np.bool_)
+    step = max(1, BLOCK_CELLS // len(search.base))
+    for start in range(0, count, step):
+        rows = np.arange(start, min(count, start + step), dtype=np.int64)
+        row, _, extension = search.linked(rows)
         largest = np.zeros(len(rows))
         starts = group_starts(row)
         if len(starts):
@@ -48,18 +48,18 @@ def able_rows(
         bound = np.maximum(
             settings.upper_bound(largest, same_words), settings.upper_bound(np.zeros(len(rows)), same_words)
         )
-        able[rows] = bound >= floor[rows]
+        able[rows] = bound >= search.race.score[rows]
     return np.flatnonzero(able).astype(np.int64)
 
 
-def chunks(current: Concepts, rows: Int64s, base: BaseLattice, word_count: int) -> Iterator[tuple[Int64s, Int64s]]:
+def chunks(search: Search, rows: Int64s, word_count: int) -> Iterator[tuple[Int64s, Int64s]]:
     """Rows in groups whose words' similarities fit the memory budget, with the distinct words of each, ascending."""
-    limit = word_limit(base)
+    limit = word_limit(search.base)
     waiting = [rows] if len(rows) else []
     while waiting:
         group = waiting.pop()
         seen = np.zeros(word_count, dtype=np.bool_)
-        seen[current.select(group).intent_indices] = True
+        seen[search.current.select(group).intent_indices] = True
         if len(group) > 1 and np.count_nonzero(seen) > limit:
             middle = len(group) // 2
             waiting += [group[middle:], group[:middle]]
@@ -67,23 +67,16 @@ def chunks(current: Concepts, rows: Int64s, base: BaseLattice, word_count: int) 
             yield group, np.flatnonzero(seen)
 
 
-def search_chunk(
-    current: Concepts,
-    edges: sparse.csr_array,
-    base: BaseLattice,
-    settings: SimilaritySettings,
-    rows: Int64s,
-    similarities: WordSimilarities,
-    race: Race,
-) -> None:
+def search_chunk(search: Search, rows: Int64s, similarities: WordSimilarities) -> None:
     """Settles the best base concepts of some rows, whose words' similarities are there."""
-    sizes = np.diff(current.intent_indptr)[rows]
-    step = max(1, BLOCK_CELLS // len(base))
-    for size in np.unique(sizes).tolist():
-        of_size = rows[sizes == size]
-        for start in range(0, len(of_size), step):
-            part = of_size[start : start + step]
-            _Block.of(current.select(part), part, edges, base, settings, similarities, race).search()
+    rows = rows[np.argsort(np.diff(search.current.intent_indptr)[rows], kind="stable")]
+    sizes = np.diff(search.current.intent_indptr)[rows]
+    counts = edge_counts(search.current.select(rows), search.edges)
+    step = max(1, BLOCK_CELLS // len(search.base))
+    for first, end in pairwise([*group_starts(sizes).tolist(), len(rows)]):
+        for start in range(first, end, step):
+            part = slice(start, min(end, start + step))
+            _Block.of(search, rows[part], counts[part], similarities).search()
 
 
 @dataclass(eq=False)
@@ -101,32 +94,20 @@ class _Block(Contest):
     linked: Pairs
 
     @classmethod
-    def of(
-        cls,
-        current: Concepts,
-        rows: Int64s,
-        edges: sparse.csr_array,
-        base: BaseLattice,
-        settings: SimilaritySettings,
-        similarities: WordSimilarities,
-        race: Race,
-    ) -> _Block:
-        """The block of current concepts, which are at some rows of the race."""
+    def of(cls, search: Search, rows: Int64s, counts: sparse.csr_array, similarities: WordSimilarities) -> _Block:
+        """The block of some current concepts, whose `edge_counts` are known."""
+        current = search.current.select(rows)
         intents = similarities.places[current.intent_indices].reshape(len(rows), -1)
-        linked = extensions(current, edges, base, settings)
         sizes = np.diff(current.intent_indptr)
-        return cls(base, settings, race, rows, sizes, intents, similarities, linked)
+        linked = search.linked(rows, counts)
+        return cls(search.base, search.settings, search.race, rows, sizes, intents, similarities, linked)
 
     def search(self) -> None:
         """Settle the best pair of each row."""
-        intension = self._intension_bounds()
-        linked_intension = intension[self.linked.rows, self.linked.columns].astype(np.float64)
-        bounds = self.settings.upper_bound(self.linked.extension, linked_intension)
-        intension[self.linked.rows, self.linked.columns] = -1
-        if self._widening() < 4 * 10.0**-SIMILARITY_DECIMALS:
-            intension[intension >= 0] = 1.0
+        maxima = self._maxima()
+        bounds = self.settings.upper_bound(self.linked.extension, self._linked_intension(maxima))
         self._try_best_linked(bounds)
-        unlinked = self._try_unlinked(intension)
+        unlinked = self._try_unlinked(maxima)
         left = np.flatnonzero(self._leads(self.linked.rows, self.linked.columns, bounds))
         linked = self.linked.select(left)
         pairs = Pairs(
@@ -142,30 +123,69 @@ class _Block(Contest):
         least = 1.0 / (BOUND_UNITS * max(self.intents.shape[1], self.base.padded.shape[1], 1))
         return float(weight * least * BOUND_SLACK)
 
-    def _intension_bounds(self) -> Float32s:
-        """Upper bounds of the intension of all pairs, float32[r, b]: sums of the smaller intent's largest ics."""
-        base, size = self.base, self.intents.shape[1]
+    def _units_type(self) -> np.dtype[np.unsignedinteger]:
+        """What holds the sum of the smaller intent's largest similarities."""
+        largest = BOUND_UNITS * min(self.intents.shape[1], self.base.padded.shape[1])
+        return np.dtype(np.uint16 if largest <= np.iinfo(np.uint16).max else np.uint32)
+
+    def _maxima(self) -> Units:
+        """The largest of `upper` of each row's words with each word of the columns with no more words, [r, words]."""
+        size = self.intents.shape[1]
+        words = int(self.base.word_counts[np.searchsorted(self.base.sizes, size, side="right")]) if size else 0
+        maxima = np.zeros((len(self.rows), words), dtype=np.uint16)
+        for i in range(size):
+            np.maximum(maxima, self.similarities.upper[self.intents[:, i], :words], out=maxima)
+        return maxima
+
+    def _linked_intension(self, maxima: Units) -> Float64s:
+        """Upper bounds of the intension of the linked pairs, float64[p]: sums of the smaller intent's largest ics."""
+        (rows, columns), size = self.linked[:2], self.intents.shape[1]
+        sizes = self.base.sizes[columns]
+        sums = np.zeros(len(rows), dtype=self._units_type())
+        smaller = np.flatnonzero(sizes <= size)
+        for i in range(min(size, self.base.padded.shape[1])):
+            smaller = smaller[sizes[smaller] > i]
+            sums[smaller] += maxima[rows[smaller], self.base.padded[columns[smaller], i]]
+        larger = np.flatnonzero(sizes >= size)
+        own = np.zeros(len(larger), dtype=sums.dtype)
+        for i in range(size):
+            own += self.similarities.column_maxima[self.intents[rows[larger], i], columns[larger]]
+        equal = sizes[larger] == size
+        sums[larger] = np.where(equal, np.minimum(own, sums[larger]), own)
+        bounds = sums / (self._norms(rows, columns) * (BOUND_UNITS * (1 - BOUND_SLACK)))
+        return np.asarray(np.minimum(bounds, 1.0))
+
+    def _intension(self, rows: Int64s, maxima: Units) -> Float32s:
+        """Upper bounds of the intension of some rows with all columns, float32[len(rows), b]."""
+        base, intents = self.base, self.intents[rows]
+        size, dtype = intents.shape[1], self._units_type()
         smaller = int(np.searchsorted(base.sizes, size, side="right"))
-        words = int(base.word_counts[smaller])
-        largest = BOUND_UNITS * min(size, base.padded.shape[1])
-        dtype = np.dtype(np.uint16 if largest <= np.iinfo(np.uint16).max else np.uint32)
-        sums = np.zeros((len(self.rows), len(base)), dtype=dtype)
+        sums = np.zeros((len(rows), len(base)), dtype=dtype)
         if smaller and size:
-            maxima = self.similarities.upper[self.intents[:, 0], :words]
-            for i in range(1, size):
-                np.maximum(maxima, self.similarities.upper[self.intents[:, i], :words], out=maxima)
-            sums[:, :smaller] = (base.intents[:smaller, :words] @ maxima.T.astype(dtype, order="C")).T
+            words = maxima.shape[1]
+            sums[:, :smaller] = (base.intents[:smaller, :words] @ maxima[rows].T.astype(dtype, order="C")).T
         least = int(np.searchsorted(base.sizes, size, side="left"))
         if size and least < len(base):
-            others = self.similarities.column_maxima[self.intents[:, 0], least:].astype(dtype)
+            others = self.similarities.column_maxima[intents[:, 0], least:].astype(dtype)
             for i in range(1, size):
-                others += self.similarities.column_maxima[self.intents[:, i], least:]
+                others += self.similarities.column_maxima[intents[:, i], least:]
             sums[:, smaller:] = others[:, smaller - least :]
             np.minimum(sums[:, least:smaller], others[:, : smaller - least], out=sums[:, least:smaller])
         columns = np.arange(len(base))
         scale = 1 / (self._norms(np.zeros_like(columns), columns) * (BOUND_UNITS * (1 - BOUND_SLACK)))
         bounds = np.multiply(sums, scale.astype(np.float32), dtype=np.float32)
         return np.minimum(bounds, 1.0, out=bounds)
+
+    def _unlinked_intension(self, rows: Int64s, maxima: Units) -> Float32s:
+        """`_intension`, and -1 for linked pairs."""
+        intension = self._intension(rows, maxima)
+        place = np.full(len(self.rows), -1, dtype=np.int64)
+        place[rows] = np.arange(len(rows))
+        known = place[self.linked.rows]
+        intension[known[known >= 0], self.linked.columns[known >= 0]] = -1
+        if self._widening() < 4 * 10.0**-SIMILARITY_DECIMALS:
+            intension[intension >= 0] = 1.0
+        return intension
 
     def _try_best_linked(self, bounds: Float64s) -> None:
         """Examine the linked pair with the largest bound of each row, and strike its bound out."""
@@ -174,38 +194,39 @@ class _Block(Contest):
         self._examine(*self.linked.select(chosen))
         bounds[chosen] = -1.0
 
-    def _try_unlinked(self, intension: Float32s) -> tuple[Int64s, Int64s, Float64s]:
-        """Examine unlinked pairs, the largest bound of each row first.
-
-        Args:
-            intension: bounds of the intension, float32[r, b]; negative for pairs that are no candidates. Overwritten.
+    def _try_unlinked(self, maxima: Units) -> tuple[Int64s, Int64s, Float64s]:
+        """Examine unlinked pairs of the rows that one could lead, the largest bound of each row first.
 
         Returns:
             (rows, columns, bounds) of the pairs that could still lead.
         """
-        active = np.arange(len(self.rows), dtype=np.int64)
+        rows = np.flatnonzero(self.race.leads_unlinked(self.settings)[self.rows])
+        if not len(rows):
+            return _no_pairs()
+        intension = self._unlinked_intension(rows, maxima)
+        active = np.arange(len(rows), dtype=np.int64)
         for _ in range(UNLINKED_ROUNDS):
             left = intension if len(active) == len(intension) else intension[active]
             top = left.max(axis=1)
             bound = self._unlinked_bound(top)
-            going = np.flatnonzero((top >= 0) & (bound >= self.race.score[self.rows[active]]))
+            going = np.flatnonzero((top >= 0) & (bound >= self.race.score[self.rows[rows[active]]]))
             if not len(going):
                 return _no_pairs()
             left = left if len(going) == len(left) else left[going]
             active, top, bound = active[going], top[going], bound[going]
             ranks = np.where(left == top[:, None], self.base.columns, len(self.base))
             columns = ranks.argmin(axis=1)
-            leading = self._leads(active, columns, bound)
+            leading = self._leads(rows[active], columns, bound)
             active, columns, bound = active[leading], columns[leading], bound[leading]
-            similarity = self._examine(active, columns, np.zeros(len(active)))
+            similarity = self._examine(rows[active], columns, np.zeros(len(active)))
             intension[active, columns] = -1
             # What is left of a row that attained its bound is less similar, or as similar with a larger id.
             active = active[similarity < bound]
         left = intension[active]
         place, columns = np.nonzero(left >= 0)
         bound = self._unlinked_bound(left[place, columns])
-        leading = self._leads(active[place], columns, bound)
-        return active[place[leading]], columns[leading], bound[leading]
+        leading = self._leads(rows[active[place]], columns, bound)
+        return rows[active[place[leading]]], columns[leading], bound[leading]
 
     def _unlinked_bound(self, intension: Float32s) -> Float64s:
         return self.settings.upper_bound(np.zeros(len(intension)), intension.astype(np.float64))

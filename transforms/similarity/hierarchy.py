@@ -363,9 +363,16 @@ def ics_block(
     Returns:
         float64[len(rows), len(columns)], multiples of 2^-40 in [0, 1].
     """
-    block = np.empty((len(rows), len(columns)))
-    IcsRows.of(hierarchy, rows).write(columns, block)
+    order = clicked_first(hierarchy, columns)
+    block, ordered = np.empty((len(rows), len(columns))), np.empty((len(rows), len(columns)))
+    IcsRows.of(hierarchy, rows).write(columns[order], ordered)
+    block[:, order] = ordered
     return block
+
+
+def clicked_first(hierarchy: WeightedHierarchy, words: npt.NDArray[np.integer]) -> Int64s:
+    """An order of words in which those with clicks come first."""
+    return np.argsort(hierarchy.probability[words] == 0, kind="stable").astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,43 +380,57 @@ class IcsRows:
     """The rows of ics blocks, made ready for any number of columns.
 
     What a row's component shares with the columns is the largest of what its parents share with them, and its own
-    information content for the columns below it: one pass over the ancestors of the rows, layer by layer.
+    information content for the columns below it: one pass over the ancestors of the rows, layer by layer. A word
+    without clicks is similar to its relatives only, and takes no part in this.
 
     Attributes:
         hierarchy: the hierarchy of n words.
         words: the rows' words.
+        clicked: the rows whose words have clicks, int64.
         above: the ancestors of their components.
-        places: position of each row's component there.
+        places: position of each one's component there.
     """
 
     hierarchy: WeightedHierarchy
     words: npt.NDArray[np.integer]
+    clicked: Int64s
     above: _Above
     places: Int64s
 
     @classmethod
     def of(cls, hierarchy: WeightedHierarchy, words: npt.NDArray[np.integer]) -> IcsRows:
         """Rows of these words, numbers below n; a word may stand there more than once."""
-        components, place = np.unique(hierarchy.component[words].astype(np.int64), return_inverse=True)
+        clicked = np.flatnonzero(hierarchy.probability[words] > 0).astype(np.int64)
+        components, place = np.unique(hierarchy.component[words[clicked]].astype(np.int64), return_inverse=True)
         above = _Above.of(hierarchy, components)
-        return cls(hierarchy, words, above, above.places[place])
+        return cls(hierarchy, words, clicked, above, above.places[place])
 
     def write(self, columns: npt.NDArray[np.integer], block: Float64s) -> None:
-        """Writes the similarities with some columns' words into a block, float64[len(rows), len(columns)]."""
-        hierarchy, shares = self.hierarchy, word_shares(self.hierarchy, self.words)
+        """Writes the similarities with some columns' words, those with clicks first.
+
+        Args:
+            columns: word numbers in such an order as `clicked_first` gives.
+            block: float64[len(rows), len(columns)], written.
+        """
+        hierarchy, row_shares = self.hierarchy, word_shares(self.hierarchy, self.words[self.clicked])
+        clicked = columns[: np.count_nonzero(hierarchy.probability[columns])]
+        block[:, len(clicked) :] = 0.0
+        if len(self.clicked) < len(self.words):
+            block[np.flatnonzero(hierarchy.probability[self.words] == 0)] = 0.0
         width = min(max(SHARED_CELLS // max(1, len(self.above.components)), SLAB // 8), SLAB)
-        buffer = np.empty((len(self.above.components), min(width, len(columns))))
-        for start in range(0, len(columns), width):
-            words = columns[start : start + width]
+        buffer = np.empty((len(self.above.components), min(width, len(clicked))))
+        for start in range(0, len(clicked), width):
+            words = clicked[start : start + width]
             components, column_places = np.unique(hierarchy.component[words].astype(np.int64), return_inverse=True)
             shared = buffer[:, : len(components)]
             _write_shared_information(hierarchy, self.above, components, shared)
             _write_ics(
-                (shares, word_shares(hierarchy, words)),
+                (row_shares, word_shares(hierarchy, words)),
                 shared,
                 (self.places, column_places),
                 hierarchy.top_information,
-                block[:, start : start + width],
+                block[:, start : start + len(words)],
+                self.clicked,
             )
         related = hierarchy.relatives[self.words][:, columns].tocoo()
         block[related.row, related.col] = 1.0
@@ -534,6 +555,7 @@ def _write_ics(
     places: tuple[Int64s, Int64s],
     top_information: float,
     values: Float64s,
+    targets: Int64s,
 ) -> None:
     """Writes similarities of words that are neither equal nor ISA-related.
 
@@ -542,7 +564,8 @@ def _write_ics(
         shared: information contents of common ancestors, float64[m, components]; -inf stands for Top.
         places: row and column of `shared` of the rows' and of the columns' words.
         top_information: -log p(Top).
-        values: float64[rows, columns], written.
+        values: float64[r, columns], of which some rows are written.
+        targets: the rows there, int64[rows].
     """
     (row_share, column_share), (row_places, column_places) = shares, places
     in_order = np.array_equal(column_places, np.arange(shared.shape[1]))
@@ -561,4 +584,5 @@ def _write_ics(
         tile *= 2 * ICS_UNITS
         np.minimum(tile, ICS_UNITS, out=tile)
         np.rint(tile, out=tile)
-        np.multiply(tile, 1 / ICS_UNITS, out=values[rows])
+        tile *= 1 / ICS_UNITS
+        values[targets[rows]] = tile

@@ -14,11 +14,9 @@ import numpy as np
 from scipy import sparse
 
 from transforms.columnar.arrays import group_starts, ragged
-from transforms.lattice.context import Concepts
-from transforms.similarity.base_lattice import BLOCK_CELLS, BaseLattice, RelatedWords, ones
-from transforms.similarity.contest import Contest, Pairs, Race, edge_counts, extensions, extensions_of, first_of_rows
+from transforms.similarity.base_lattice import BLOCK_CELLS, RelatedWords, ones
+from transforms.similarity.contest import Contest, Pairs, Search, edge_counts, extensions_of, first_of_rows
 from transforms.similarity.hierarchy import Bools, Float64s, Int64s
-from transforms.similarity.settings import SimilaritySettings
 from transforms.similarity.word_pairs import WordPairs
 
 LINKED_ROUNDS = 3
@@ -28,8 +26,9 @@ LINKED_PAIRS = 64
 """Linked pairs that are examined before words' similarities are bounded; rows with more could lead on for thousands."""
 
 
-def linked_parts(current: Concepts, edges: sparse.csr_array, base: BaseLattice) -> Iterator[Int64s]:
+def linked_parts(search: Search) -> Iterator[Int64s]:
     """Rows in groups that have some `BLOCK_CELLS` linked pairs together."""
+    current, edges, base = search.current, search.edges, search.base
     by_queue = np.diff(base.extents.indptr)
     by_object = np.add.reduceat(np.append(by_queue[edges.indices], 0), edges.indptr[:-1])
     by_object[np.diff(edges.indptr) == 0] = 0
@@ -42,15 +41,7 @@ def linked_parts(current: Concepts, edges: sparse.csr_array, base: BaseLattice) 
             yield np.arange(start, end, dtype=np.int64)
 
 
-def try_known(
-    current: Concepts,
-    rows: Int64s,
-    edges: sparse.csr_array,
-    base: BaseLattice,
-    settings: SimilaritySettings,
-    race: Race,
-    pairs: RelatedWords,
-) -> Bools:
+def try_known(search: Search, rows: Int64s, pairs: RelatedWords) -> Bools:
     """Enter base concepts of rows whose intension is known without similarities of words.
 
     It is 1 where a concept has one word and that is related to one of the other's; the first of these by id is entered.
@@ -59,6 +50,7 @@ def try_known(
     Returns:
         Whether it is 0 for all base concepts, bool[len(rows)].
     """
+    current, base, settings = search.current.select(rows), search.base, search.settings
     sizes = np.diff(current.intent_indptr)
     single = np.flatnonzero(sizes == 1)
     owner = np.repeat(np.arange(len(rows)), sizes)
@@ -73,13 +65,13 @@ def try_known(
     alive[owner[pairs.alive[current.intent_indices]]] = True
     column[~alive] = 0
     known = np.flatnonzero(column < len(base))
-    own = edge_counts(current.select(known), edges)
+    own = edge_counts(current.select(known), search.edges)
     concepts = base.concepts.select(column[known])
-    members = ones(concepts.extent_indptr, concepts.extent_indices, edges.shape[1], np.int64)
+    members = ones(concepts.extent_indptr, concepts.extent_indices, search.edges.shape[1], np.int64)
     counts = np.asarray(own.multiply(members).sum(axis=1)).ravel()
     extension = extensions_of(counts, current.support[known], concepts.support, settings)
     intension = alive[known].astype(np.float64)
-    race.enter(rows[known], column[known], settings.similarity(extension, intension), extension, intension)
+    search.race.enter(rows[known], column[known], settings.similarity(extension, intension), extension, intension)
     return ~alive
 
 
@@ -102,23 +94,23 @@ class Linked(Contest):
     base_words: Int64s
 
     @classmethod
-    def of(
-        cls,
-        current: Concepts,
-        rows: Int64s,
-        edges: sparse.csr_array,
-        base: BaseLattice,
-        settings: SimilaritySettings,
-        race: Race,
-        pairs: RelatedWords,
-    ) -> Linked:
-        """The contest of current concepts, which are at some rows of the race."""
+    def of(cls, search: Search, rows: Int64s, pairs: RelatedWords) -> Linked:
+        """The contest of some current concepts."""
+        current = search.current.select(rows)
         sizes = np.diff(current.intent_indptr)
         intents = np.full((len(rows), int(sizes.max(initial=0))), -1, dtype=np.int64)
         intents[np.arange(intents.shape[1]) < sizes[:, None]] = current.intent_indices
-        linked = extensions(current, edges, base, settings)
         return cls(
-            base, settings, race, rows, sizes, intents, linked, pairs.words, pairs.related, np.append(base.words, -1)
+            search.base,
+            search.settings,
+            search.race,
+            rows,
+            sizes,
+            intents,
+            search.linked(rows),
+            pairs.words,
+            pairs.related,
+            np.append(search.base.words, -1),
         )
 
     def search(self) -> None:
