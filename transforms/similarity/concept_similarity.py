@@ -39,7 +39,7 @@ Words: TypeAlias = npt.NDArray[np.integer]
 _Value = TypeVar("_Value", np.float64, np.int64)
 
 MANY_CONCEPTS = 1 << 12
-"""Base concepts from which on linked ones are looked at first; to bound all pairs with fewer takes less."""
+"""Base concepts from which on similarities of words are worked out pair by pair; with fewer, all of them take less."""
 
 FIRST_HEAD = 64
 
