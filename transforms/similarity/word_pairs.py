@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,34 @@ ANCESTOR_SLAB = 1 << 12
 
 ANCESTOR_BYTES = 256 << 20
 """Bytes of bit sets that are kept."""
+
+
+class _Slab(NamedTuple):
+    """Which ancestors of a slab, itself included, each component has.
+
+    Attributes:
+        sets: the distinct bit sets, uint64[s, words]: most components have what some hubs have, or nothing, and
+            themselves.
+        some: whether each has any bit, bool[s].
+        numbers: which of them is that of each row, int32[rows].
+    """
+
+    sets: npt.NDArray[np.uint64]
+    some: Bools
+    numbers: Int32s
+
+    @classmethod
+    def of(cls, bits: npt.NDArray[np.uint64]) -> _Slab:
+        """The slab of the bit sets of all rows, uint64[rows, words]."""
+        whole = np.ascontiguousarray(bits).view(np.dtype((np.void, bits.shape[1] * bits.itemsize))).ravel()
+        distinct, numbers = np.unique(whole, return_inverse=True)
+        sets = distinct.view(np.uint64).reshape(len(distinct), bits.shape[1])
+        return cls(sets, np.asarray(sets.any(axis=1), dtype=np.bool_), numbers.astype(np.int32))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return sum(array.nbytes for array in self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +80,7 @@ class WordPairs:
     internal: Int64s
     rank: Int64s
     places: Int64s
-    slabs: dict[int, tuple[npt.NDArray[np.uint64], Bools]] = field(default_factory=dict, repr=False)
+    slabs: dict[int, _Slab] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, hierarchy: WeightedHierarchy) -> WordPairs:
@@ -108,27 +137,24 @@ class WordPairs:
         for slab in range(-(-len(self.internal) // ANCESTOR_SLAB)):
             if not len(undecided):
                 break
-            bits, some = self._ancestors(slab)
+            sets, some, numbers = self._ancestors(slab)
+            first_set, second_set = numbers[rows[0][undecided]], numbers[rows[1][undecided]]
             # Most components have few ancestors, and none in most slabs.
-            looked_at = some[rows[0][undecided]] & some[rows[1][undecided]]
-            tried = undecided[looked_at]
+            looked_at = some[first_set] & some[second_set]
+            tried, first_set, second_set = undecided[looked_at], first_set[looked_at], second_set[looked_at]
             bit = np.zeros(len(tried), dtype=np.int64)
-            step = max(1, TILE_CELLS // bits.shape[1])
+            step = max(1, TILE_CELLS // sets.shape[1])
             for start in range(0, len(tried), step):
-                part = tried[start : start + step]
-                bit[start : start + step] = _first_bit(bits[rows[0][part]] & bits[rows[1][part]])
+                part = slice(start, start + step)
+                bit[part] = _first_bit(sets[first_set[part]] & sets[second_set[part]])
             decided = bit >= 0
             ancestor = self.internal[slab * ANCESTOR_SLAB + bit[decided]]
             result[tried[decided]] = np.maximum(result[tried[decided]], information[ancestor])
             undecided = np.concatenate([undecided[~looked_at], tried[~decided]])
         return result
 
-    def _ancestors(self, slab: int) -> tuple[npt.NDArray[np.uint64], Bools]:
-        """Which ancestors of a slab, itself included, each component has.
-
-        Returns:
-            (bit sets uint64[rows, words], whether they have any bit bool[rows]).
-        """
+    def _ancestors(self, slab: int) -> _Slab:
+        """The slab of this number, made now or kept."""
         if slab in self.slabs:
             return self.slabs[slab]
         hierarchy, start = self.hierarchy, slab * ANCESTOR_SLAB
@@ -154,8 +180,8 @@ class WordPairs:
                 bits[self.places[group]] |= np.bitwise_or.reduceat(
                     bits[self.places[hierarchy.parents[edges]]], starts, axis=0
                 )
-        made = bits, np.asarray(bits.any(axis=1), dtype=np.bool_)
-        if (len(self.slabs) + 1) * bits.nbytes <= ANCESTOR_BYTES:
+        made = _Slab.of(bits)
+        if sum(kept.nbytes for kept in self.slabs.values()) + made.nbytes <= ANCESTOR_BYTES:
             self.slabs[slab] = made
         return made
 

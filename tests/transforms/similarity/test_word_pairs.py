@@ -43,3 +43,21 @@ def test_many_ancestors(edges: int, slab: int, monkeypatch: pytest.MonkeyPatch) 
     isa = random.integers(0, count, (2, 50))
     monkeypatch.setattr(word_pairs, "ANCESTOR_SLAB", slab)
     check(build_hierarchy(count, clicks, everywhere, everywhere, (wholes, parts), (isa[0], isa[1])))
+
+
+def test_words_below_the_same_hubs_share_their_bit_sets() -> None:
+    """Bit sets grow with the hubs, not with the words times the hubs."""
+    hubs, count = 50, 1_000
+    wholes = np.concatenate([np.arange(hubs - 1), np.arange(count) % hubs])
+    parts = np.concatenate([np.arange(1, hubs), np.arange(hubs, hubs + count)])
+    everywhere, clicks = np.ones(hubs + count, dtype=np.bool_), np.ones(hubs + count, dtype=np.int64)
+    nothing = np.zeros(0, dtype=np.int64)
+    hierarchy = build_hierarchy(hubs + count, clicks, everywhere, everywhere, (wholes, parts), (nothing, nothing))
+    pairs = WordPairs.of(hierarchy)
+    words = np.arange(hubs, hubs + count)
+    first, second = np.repeat(words, len(words)), np.tile(words, len(words))
+    found = pairs.similarities(first, second).reshape(count, count)
+    np.testing.assert_array_equal(found, ics_block(hierarchy, words, words))
+    (slab,) = pairs.slabs.values()
+    assert len(slab.numbers) == hubs + count
+    assert len(slab.sets) <= hubs + 1
