@@ -65,6 +65,10 @@ ADD_OPENS = (
 FRAMEWORK_MEGABYTES = 128
 """Heap, and as much again outside of it, that Flink keeps for itself in a TaskManager."""
 
+EXCHANGE_MEGABYTES = 256
+"""Memory outside of the heap of a slot's exchange with its Python worker: gRPC ends it where none is left, and the job
+with it, which 64 MB a slot did at a million pages."""
+
 METASPACE_MEGABYTES = 256
 OVERHEAD_MEGABYTES = 192
 """Classes and threads of a TaskManager; Flink wants to know, though it gives them out to nobody."""
@@ -365,7 +369,7 @@ def flink_configuration(sizes: Sizes, ports: Ports, temporary: Path) -> dict[str
         "taskmanager.numberOfTaskSlots": str(sizes.slots),
         "taskmanager.cpu.cores": str(float(sizes.slots)),
         "taskmanager.memory.task.heap.size": f"{sizes.heap}m",
-        "taskmanager.memory.task.off-heap.size": "0m",
+        "taskmanager.memory.task.off-heap.size": f"{EXCHANGE_MEGABYTES * sizes.slots}m",
         "taskmanager.memory.framework.heap.size": f"{FRAMEWORK_MEGABYTES}m",
         "taskmanager.memory.framework.off-heap.size": f"{FRAMEWORK_MEGABYTES}m",
         "taskmanager.memory.managed.size": f"{sizes.managed}m",
@@ -424,7 +428,7 @@ def _commands(java: str, jars: Path, state: Path, python: str, cluster: Cluster)
     worker = [
         *common[:-2],
         f"-Xmx{FRAMEWORK_MEGABYTES + sizes.heap}m",
-        f"-XX:MaxDirectMemorySize={FRAMEWORK_MEGABYTES + sizes.network}m",
+        f"-XX:MaxDirectMemorySize={FRAMEWORK_MEGABYTES + sizes.network + EXCHANGE_MEGABYTES * sizes.slots}m",
         f"-XX:MaxMetaspaceSize={METASPACE_MEGABYTES}m",
         *common[-2:],
     ]

@@ -194,6 +194,7 @@ def test_job_servers_get_options_that_the_job_server_has(tmp_path: Path) -> None
         "restart-strategy.exponential-delay.reset-backoff-threshold",
         "heartbeat.interval",
         "heartbeat.timeout",
+        "taskmanager.memory.task.off-heap.size",
         "taskmanager.network.sort-shuffle.min-parallelism",
         "slot.request.timeout",
     ],

@@ -21,6 +21,9 @@ BOUND_UNITS = 1 << 12
 BLOCK_CELLS = 1 << 21
 """Pairs of concepts bounded, or word similarities gathered, at a time: 2^21 float64 are 16 MB."""
 
+WORDS_TOGETHER = 64
+"""Words whose similarities are written together where four blocks hold so many: a cache line of their maxima or two."""
+
 CACHE_BYTES = 256 << 20
 """Bytes of words' similarities and of their column maxima that a base lattice keeps."""
 
@@ -167,7 +170,8 @@ class WordSimilarities:
         self.places[missing], self._words[rows], self._used[rows] = rows, missing, now
         order = clicked_first(hierarchy, missing)
         missing, rows = missing[order], rows[order]
-        step = max(1, BLOCK_CELLS // max(1, len(base), len(base.words)))
+        width = max(1, len(base), len(base.words))
+        step = max(1, BLOCK_CELLS // width, min(WORDS_TOGETHER, 4 * BLOCK_CELLS // width))
         for start in range(0, len(missing), step):
             self._write(missing[start : start + step], rows[start : start + step], base, base_words)
 
