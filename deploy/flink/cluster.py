@@ -79,6 +79,8 @@ WORKER_CACHE_MILLISECONDS = 60_000
 SORTED_EXCHANGE_PARALLELISM = 64
 """Parallelism from which one sorted file a task is better than one file a pair of tasks."""
 
+CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
+
 RESTART_DELAY = "5 s"
 """How long a job waits before it tries again."""
 
@@ -107,6 +109,11 @@ class Sizes:
     heap: int = 768
     managed: int = 512
     network: int = 256
+
+    @classmethod
+    def of_machine(cls, megabytes: int) -> Sizes:
+        """The sizes for a machine with so much memory: a quarter for the TaskManagers, most is the workers'."""
+        return cls(heap=max(cls.heap, megabytes // 12), managed=max(cls.managed, megabytes // 24))
 
 
 @dataclass(frozen=True)
@@ -175,7 +182,7 @@ def _parser() -> argparse.ArgumentParser:
         "--jars", type=Path, default=cache / "jars", metavar="DIR", help="folder that the jars are fetched into, once"
     )
     up.add_argument("--python", default=sys.executable, metavar="PATH", help="Python of the workers, with semrank")
-    default = Sizes()
+    default = Sizes.of_machine(machine_megabytes())
     for name, text in (
         ("task_managers", "number of TaskManagers"),
         ("slots", "slots of each"),
@@ -189,6 +196,16 @@ def _parser() -> argparse.ArgumentParser:
     for name, text in (("job", "the job server's"), ("rest", "Flink's REST and web"), ("pool", "the worker pool's")):
         up.add_argument(f"--{name}-port", type=int, default=0, metavar="N", help=f"{text} port (any free one)")
     return parser
+
+
+def machine_megabytes() -> int:
+    """Memory of this machine, or of the container that it is, in MB."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        limit = int(CONTAINER_LIMIT.read_text(encoding="ascii"))
+    except (OSError, ValueError):  # None is set: the file is not there or says `max`.
+        limit = physical
+    return min(physical, limit) >> 20
 
 
 def _positive(text: str) -> int:
@@ -430,6 +447,8 @@ def _commands(java: str, jars: Path, state: Path, python: str, cluster: Cluster)
         f"-Xmx{FRAMEWORK_MEGABYTES + sizes.heap}m",
         f"-XX:MaxDirectMemorySize={FRAMEWORK_MEGABYTES + sizes.network + EXCHANGE_MEGABYTES * sizes.slots}m",
         f"-XX:MaxMetaspaceSize={METASPACE_MEGABYTES}m",
+        # Without memory for a message of a worker a job would wait for it: a lost TaskManager is tried again, or told.
+        "-XX:+ExitOnOutOfMemoryError",
         *common[-2:],
     ]
     runtime = "org.apache.flink.runtime"

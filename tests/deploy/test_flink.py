@@ -213,3 +213,15 @@ def test_printed_options_are_understood() -> None:
     assert options.view_as(FlinkRunnerOptions).flink_master == "127.0.0.1:1"
     assert options.view_as(FlinkRunnerOptions).parallelism == 6
     assert options.view_as(PortableOptions).environment_config == "127.0.0.1:6"
+
+
+def test_sizes_follow_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Sizes.of_machine(4_096) == Sizes()
+    assert Sizes.of_machine(24_000) == Sizes(heap=2_000, managed=1_000)
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(cluster, "CONTAINER_LIMIT", limit)
+    whole = cluster.machine_megabytes()
+    limit.write_text("max\n", encoding="ascii")
+    assert cluster.machine_megabytes() == whole
+    limit.write_text(f"{64 << 20}\n", encoding="ascii")
+    assert cluster.machine_megabytes() == 64
