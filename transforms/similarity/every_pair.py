@@ -1,4 +1,7 @@
-"""The best base concepts of those current concepts that links alone do not settle, by bounds for every pair."""
+"""The best base concepts of current concepts whose words' similarities with the whole base lattice are there.
+
+Linked pairs are bounded and tried first. Unlinked ones are bounded only of those concepts that one of them could lead.
+"""
 
 from __future__ import annotations
 
