@@ -110,6 +110,11 @@ class Sizes:
     managed: int = 512
     network: int = 256
 
+    @property
+    def exchange(self) -> int:
+        """Memory of a TaskManager outside of the heap for what its slots exchange with their workers."""
+        return EXCHANGE_MEGABYTES * self.slots
+
     @classmethod
     def of_machine(cls, megabytes: int) -> Sizes:
         """The sizes for a machine with so much memory: a quarter for the TaskManagers, most is the workers'."""
@@ -199,7 +204,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def machine_megabytes() -> int:
-    """Memory of this machine, or of the container that it is, in MB."""
+    """Memory of this machine, or of the container that it is, in MB.
+
+    `worker_memory.machine_bytes` knows more kinds of limits, but this command runs on a Python without semrank, too.
+    """
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         limit = int(CONTAINER_LIMIT.read_text(encoding="ascii"))
@@ -386,7 +394,7 @@ def flink_configuration(sizes: Sizes, ports: Ports, temporary: Path) -> dict[str
         "taskmanager.numberOfTaskSlots": str(sizes.slots),
         "taskmanager.cpu.cores": str(float(sizes.slots)),
         "taskmanager.memory.task.heap.size": f"{sizes.heap}m",
-        "taskmanager.memory.task.off-heap.size": f"{EXCHANGE_MEGABYTES * sizes.slots}m",
+        "taskmanager.memory.task.off-heap.size": f"{sizes.exchange}m",
         "taskmanager.memory.framework.heap.size": f"{FRAMEWORK_MEGABYTES}m",
         "taskmanager.memory.framework.off-heap.size": f"{FRAMEWORK_MEGABYTES}m",
         "taskmanager.memory.managed.size": f"{sizes.managed}m",
@@ -445,7 +453,7 @@ def _commands(java: str, jars: Path, state: Path, python: str, cluster: Cluster)
     worker = [
         *common[:-2],
         f"-Xmx{FRAMEWORK_MEGABYTES + sizes.heap}m",
-        f"-XX:MaxDirectMemorySize={FRAMEWORK_MEGABYTES + sizes.network + EXCHANGE_MEGABYTES * sizes.slots}m",
+        f"-XX:MaxDirectMemorySize={FRAMEWORK_MEGABYTES + sizes.network + sizes.exchange}m",
         f"-XX:MaxMetaspaceSize={METASPACE_MEGABYTES}m",
         # Without memory for a message of a worker a job would wait for it: a lost TaskManager is tried again, or told.
         "-XX:+ExitOnOutOfMemoryError",

@@ -110,11 +110,11 @@ class Search:
         Returns:
             Pairs by ascending rows, which are positions in `rows`.
         """
-        current = self.current.select(rows)
-        found = (edge_counts(current, self.edges) if counts is None else counts) @ self.base.extents
+        known = edge_counts(self.current.select(rows), self.edges) if counts is None else counts
+        found = known @ self.base.extents
         row = np.repeat(np.arange(len(rows), dtype=np.int64), np.diff(found.indptr))
         column = found.indices.astype(np.int64)
-        supports = current.support[row], self.base.supports[column]
+        supports = self.current.support[rows[row]], self.base.supports[column]
         return Pairs(row, column, extensions_of(found.data, *supports, self.settings))
 
 

@@ -72,8 +72,9 @@ def chunks(search: Search, rows: Int64s, word_count: int) -> Iterator[tuple[Int6
 
 def search_chunk(search: Search, rows: Int64s, similarities: WordSimilarities) -> None:
     """Settles the best base concepts of some rows, whose words' similarities are there."""
-    rows = rows[np.argsort(np.diff(search.current.intent_indptr)[rows], kind="stable")]
     sizes = np.diff(search.current.intent_indptr)[rows]
+    order = np.argsort(sizes, kind="stable")
+    rows, sizes = rows[order], sizes[order]
     counts = edge_counts(search.current.select(rows), search.edges)
     step = max(1, BLOCK_CELLS // len(search.base))
     for first, end in pairwise([*group_starts(sizes).tolist(), len(rows)]):
@@ -131,6 +132,10 @@ class _Block(Contest):
         largest = BOUND_UNITS * min(self.intents.shape[1], self.base.padded.shape[1])
         return np.dtype(np.uint16 if largest <= np.iinfo(np.uint16).max else np.uint32)
 
+    def _unit_norms(self, rows: Int64s, columns: Int64s) -> Float64s:
+        """What sums of `BOUND_UNITS` are divided by, so that bounds of the intension come out, float64[p]."""
+        return np.asarray(self._norms(rows, columns) * (BOUND_UNITS * (1 - BOUND_SLACK)))
+
     def _maxima(self) -> Units:
         """The largest of `upper` of each row's words with each word of the columns with no more words, [r, words]."""
         size = self.intents.shape[1]
@@ -155,7 +160,7 @@ class _Block(Contest):
             own += self.similarities.column_maxima[self.intents[rows[larger], i], columns[larger]]
         equal = sizes[larger] == size
         sums[larger] = np.where(equal, np.minimum(own, sums[larger]), own)
-        bounds = sums / (self._norms(rows, columns) * (BOUND_UNITS * (1 - BOUND_SLACK)))
+        bounds = sums / self._unit_norms(rows, columns)
         return np.asarray(np.minimum(bounds, 1.0))
 
     def _intension(self, rows: Int64s, maxima: Units) -> Float32s:
@@ -175,7 +180,7 @@ class _Block(Contest):
             sums[:, smaller:] = others[:, smaller - least :]
             np.minimum(sums[:, least:smaller], others[:, : smaller - least], out=sums[:, least:smaller])
         columns = np.arange(len(base))
-        scale = 1 / (self._norms(np.zeros_like(columns), columns) * (BOUND_UNITS * (1 - BOUND_SLACK)))
+        scale = 1 / self._unit_norms(np.zeros_like(columns), columns)
         bounds = np.multiply(sums, scale.astype(np.float32), dtype=np.float32)
         return np.minimum(bounds, 1.0, out=bounds)
 

@@ -46,7 +46,7 @@ class _Slab(NamedTuple):
     @classmethod
     def of(cls, bits: npt.NDArray[np.uint64]) -> _Slab:
         """The slab of the bit sets of all rows, uint64[rows, words]."""
-        whole = np.ascontiguousarray(bits).view(np.dtype((np.void, bits.shape[1] * bits.itemsize))).ravel()
+        whole = bits.view(np.dtype((np.void, bits.shape[1] * bits.itemsize))).ravel()
         distinct, numbers = np.unique(whole, return_inverse=True)
         sets = distinct.view(np.uint64).reshape(len(distinct), bits.shape[1])
         return cls(sets, np.asarray(sets.any(axis=1), dtype=np.bool_), numbers.astype(np.int32))
