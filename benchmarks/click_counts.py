@@ -29,16 +29,16 @@ from apache_beam.pvalue import PCollection
 
 from benchmarks.generate import ClickLog, write_clicks
 from benchmarks.harness import Prepared, Result, Side, compare, interleaved, without_peer
-from pipelines.folders import table_bytes, table_files
-from pipelines.runtime import beam_options, run_pipeline
-from schemas.tables import CLICKS
-from transforms.columnar.arrays import int64s, partition_count, sum_by_key
-from transforms.columnar.ids import text_ids
-from transforms.columnar.parquet import ROW_GROUP_ROWS
-from transforms.columnar.steps import WritePartitions
-from transforms.context.words import lemmas_of
-from transforms.weblog.sequences import SEQUENCE_GAP_SECONDS
-from transforms.weblog.steps import ReadClickFacts
+from semrank.pipelines.folders import table_bytes, table_files
+from semrank.pipelines.runtime import beam_options, run_pipeline
+from semrank.schemas.tables import CLICKS
+from semrank.transforms.columnar.arrays import int64s, partition_count, sum_by_key
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.columnar.parquet import ROW_GROUP_ROWS
+from semrank.transforms.columnar.steps import WritePartitions
+from semrank.transforms.context.words import lemmas_of
+from semrank.transforms.weblog.sequences import SEQUENCE_GAP_SECONDS
+from semrank.transforms.weblog.steps import ReadClickFacts
 
 ROWS = 20_000_000
 QUICK_ROWS = 200_000

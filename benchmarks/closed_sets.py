@@ -18,9 +18,9 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks.harness import Prepared, Result, interleaved, without_peer
-from transforms.columnar.arrays import pointers
-from transforms.lattice.closed_sets import closed_sets
-from transforms.lattice.context import FormalContext
+from semrank.transforms.columnar.arrays import pointers
+from semrank.transforms.lattice.closed_sets import closed_sets
+from semrank.transforms.lattice.context import FormalContext
 
 REPEATS = 3
 RUNS, QUICK_RUNS = 3, 15

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from schemas.errors import InputError
-from schemas.tables import CLICKS, LINKS, PAGES, TOPICS, TableSchema
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import CLICKS, LINKS, PAGES, TOPICS, TableSchema
 
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -20,7 +20,7 @@ import stopwordsiso
 from simplemma.strategies.dictionaries import DefaultDictionaryFactory
 
 from benchmarks.harness import Result, interleaved
-from transforms.context.words import TOPICAL_WORDS, lemma_counts
+from semrank.transforms.context.words import TOPICAL_WORDS, lemma_counts
 
 ARTICLES = 500
 QUICK_ARTICLES = 40

@@ -23,7 +23,7 @@ from scipy import sparse
 
 from benchmarks.generate import POPULARITY
 from benchmarks.harness import Measurement, Result, interleaved, without_peer
-from transforms.ranking import graph, pagerank
+from semrank.transforms.ranking import graph, pagerank
 
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]

@@ -33,13 +33,13 @@ import pyarrow.parquet as pq
 
 from benchmarks.harness import Result, compare
 from benchmarks.keywords import articles
-from pipelines import evaluate
-from pipelines.cli import main as semrank
-from schemas.tables import CLICKS, LINKS, PAGES, conform
-from transforms.columnar.ids import text_ids
-from transforms.ranking import focused, registry
-from transforms.ranking.facts import Facts
-from transforms.ranking.web import Web
+from semrank.pipelines import evaluate
+from semrank.pipelines.cli import main as semrank
+from semrank.schemas.tables import CLICKS, LINKS, PAGES, conform
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.ranking import focused, registry
+from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.ranking.web import Web
 
 LEAST_PAGES, MOST_PAGES = 40, 200
 """Sizes of the topics: so many that half of the pages of a crawl can be relevant, so few that it has to choose."""

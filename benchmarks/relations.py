@@ -24,20 +24,20 @@ import pyarrow.parquet as pq
 from benchmarks.click_counts import COMPRESSION, write_log
 from benchmarks.generate import ClickLog, Web, write_links
 from benchmarks.harness import Result, interleaved, without_peer
-from pipelines.folders import table_bytes, table_files
-from pipelines.runtime import beam_options, run_pipeline
-from schemas.tables import CLICKS, LINKS
-from transforms.columnar.arrays import column_array, distinct_rows, int64s, partition_count
-from transforms.columnar.idfilter import filter_bits
-from transforms.columnar.ids import text_ids
-from transforms.columnar.steps import FilterIds, MapTables, ReadParquet, WritePartitions
-from transforms.context.links import COLUMNS as LINK_COLUMNS
-from transforms.context.steps import VOCABULARY_SCHEMA, clicked_links, prepare_filter
-from transforms.context.words import lemmas_of
-from transforms.weblog.clicks import NO_GROUP
-from transforms.weblog.groups import USER_GROUP_SCHEMA
-from transforms.weblog.relations import ISA, PART_OF, merge_pairs
-from transforms.weblog.steps import LearnRelations
+from semrank.pipelines.folders import table_bytes, table_files
+from semrank.pipelines.runtime import beam_options, run_pipeline
+from semrank.schemas.tables import CLICKS, LINKS
+from semrank.transforms.columnar.arrays import column_array, distinct_rows, int64s, partition_count
+from semrank.transforms.columnar.idfilter import filter_bits
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.columnar.steps import FilterIds, MapTables, ReadParquet, WritePartitions
+from semrank.transforms.context.links import COLUMNS as LINK_COLUMNS
+from semrank.transforms.context.steps import VOCABULARY_SCHEMA, clicked_links, prepare_filter
+from semrank.transforms.context.words import lemmas_of
+from semrank.transforms.weblog.clicks import NO_GROUP
+from semrank.transforms.weblog.groups import USER_GROUP_SCHEMA
+from semrank.transforms.weblog.relations import ISA, PART_OF, merge_pairs
+from semrank.transforms.weblog.steps import LearnRelations
 
 CLICKS_ROWS = 20_000_000
 QUICK_CLICKS_ROWS = 200_000

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.generate import ClickLog, Web, write_clicks, write_web
 from benchmarks.harness import Command, Measurement, Result, interleaved
-from pipelines.cli import main as semrank
+from semrank.pipelines.cli import main as semrank
 
 GROWTH = 10
 LARGEST = 100_000
@@ -101,7 +101,7 @@ def run(*, quick: bool = False, pages: int | None = None) -> list[Result]:
 
 
 def _command(profile: str, snapshot: Path, seeds: Path, output: Path) -> Command:
-    rank = (sys.executable, "-m", "pipelines.cli", "rank", "--profile", profile, "--overwrite", "--quiet")
+    rank = (sys.executable, "-m", "semrank.pipelines.cli", "rank", "--profile", profile, "--overwrite", "--quiet")
     return Command((*rank, "--snapshot", str(snapshot), "--seeds", str(seeds), "--output", str(output)))
 
 

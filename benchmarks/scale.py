@@ -29,7 +29,7 @@ from typing import IO, Any
 
 from benchmarks.harness import Result, compare
 from benchmarks.round_growth import EXPONENT_AIM, GROWTH, PAGES_PER_QUEUE_URL, write_web_and_seeds
-from transforms.columnar.worker_memory import OWN_BYTES, held_by, shown_bytes
+from semrank.transforms.columnar.worker_memory import OWN_BYTES, held_by, shown_bytes
 
 SIZES = (10_000, 100_000)
 QUICK_SIZES = (1_000, 10_000)

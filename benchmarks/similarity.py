@@ -18,12 +18,12 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from benchmarks.harness import Measurement, Prepared, Result, interleaved
-from transforms.lattice.closed_sets import closed_sets
-from transforms.lattice.context import Concepts, FormalContext
-from transforms.similarity.base_lattice import BaseLattice
-from transforms.similarity.concept_similarity import BestScores, best_base_concepts, best_per_object
-from transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy, ics_block
-from transforms.similarity.settings import SimilaritySettings
+from semrank.transforms.lattice.closed_sets import closed_sets
+from semrank.transforms.lattice.context import Concepts, FormalContext
+from semrank.transforms.similarity.base_lattice import BaseLattice
+from semrank.transforms.similarity.concept_similarity import BestScores, best_base_concepts, best_per_object
+from semrank.transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy, ics_block
+from semrank.transforms.similarity.settings import SimilaritySettings
 
 Int64s = npt.NDArray[np.int64]
 

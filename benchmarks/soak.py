@@ -24,7 +24,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from benchmarks.harness import Result, without_peer
-from pipelines.cli import main as semrank
+from semrank.pipelines.cli import main as semrank
 
 MINUTES = 10.0
 QUICK_MINUTES = 1 / 3

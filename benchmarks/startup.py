@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.harness import Command, Result, interleaved
-from pipelines.cli import main as semrank
+from semrank.pipelines.cli import main as semrank
 
 REPEATS = 5
 QUICK_REPEATS = 3
@@ -21,7 +21,7 @@ PROFILES = ("focused", "paper-2013")
 HELP_SECONDS = 0.5
 ROUND_SECONDS = 8.0
 
-_SEMRANK = (sys.executable, "-m", "pipelines.cli")
+_SEMRANK = (sys.executable, "-m", "semrank.pipelines.cli")
 
 
 def write_sample(folder: Path) -> tuple[Path, Path]:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.cli import COMMANDS, command_parser
-from pipelines.config import PROFILES, RANKERS
-from pipelines.rank import PENDING
-from schemas.tables import (
+from semrank.pipelines.cli import COMMANDS, command_parser
+from semrank.pipelines.config import PROFILES, RANKERS
+from semrank.pipelines.rank import PENDING
+from semrank.schemas.tables import (
     ALIASES,
     CLASSES,
     CLICKS,
@@ -224,12 +224,12 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def options_of(command: str) -> list[argparse.Action]:
     """The options and arguments of a command that not every command has."""
-    parser = command_parser(command, importlib.import_module(f"pipelines.{command}"))
+    parser = command_parser(command, importlib.import_module(f"semrank.pipelines.{command}"))
     return [action for action in parser._actions if not set(action.option_strings) & set(_SHARED_OPTIONS)]
 
 
 def _command(name: str) -> str:
-    module = importlib.import_module(f"pipelines.{name}")
+    module = importlib.import_module(f"semrank.pipelines.{name}")
     instead = {
         action.dest: " or ".join(f"`{other.option_strings[0]}`" for other in group._group_actions if other != action)
         for group in command_parser(name, module)._mutually_exclusive_groups

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from pipelines.cli import main
+from semrank.pipelines.cli import main
 
 
 def first_round(folder: Path) -> int:

@@ -1,5 +1,5 @@
 """Lets `python -m pipelines` stand for the installed `semrank` command."""
 
-from pipelines.cli import console
+from semrank.pipelines.cli import console
 
 console()

@@ -20,8 +20,8 @@ from contextlib import redirect_stdout, suppress
 from types import ModuleType
 from typing import Any, NoReturn
 
-from pipelines import __version__, locks
-from schemas.errors import InputError
+from semrank.pipelines import __version__, locks
+from semrank.schemas.errors import InputError
 
 COMMANDS = {
     "ingest": "read crawls and click logs into a snapshot",
@@ -118,9 +118,9 @@ def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
     """Runs one command with its own arguments (of the process if None); gives the exit status."""
     # Beam speaks of optional packages while it is imported; that is nothing for the user of a command.
     logging.getLogger().setLevel(logging.ERROR)
-    from transforms.columnar.objects import use_options
+    from semrank.transforms.columnar.objects import use_options
 
-    module = importlib.import_module(f"pipelines.{command}")
+    module = importlib.import_module(f"semrank.pipelines.{command}")
     parser = command_parser(command, module)
     parsed, beam_arguments = parser.parse_known_args(sys.argv[1:] if arguments is None else list(arguments))
     _set_up_logging(parsed)
@@ -154,7 +154,7 @@ def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
 
 def _run_for_machines(module: ModuleType, parsed: argparse.Namespace, beam_arguments: list[str]) -> int:
     """Runs a command and prints, in place of its summary, the manifests that it left, a JSON object a line."""
-    from pipelines.folders import manifests
+    from semrank.pipelines.folders import manifests
 
     with redirect_stdout(io.StringIO()):
         status = int(module.run(parsed, beam_arguments))

@@ -20,9 +20,9 @@ from apache_beam.options.pipeline_options import (
 )
 from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
 
-from pipelines import __version__
-from schemas.errors import InputError
-from transforms.columnar import files
+from semrank.pipelines import __version__
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar import files
 
 CONNECT_SECONDS = 5.0
 """How long an address may take to answer."""

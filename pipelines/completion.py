@@ -10,8 +10,8 @@ import importlib
 
 import shtab
 
-from pipelines.cli import COMMANDS, command_parser
-from pipelines.config import (
+from semrank.pipelines.cli import COMMANDS, command_parser
+from semrank.pipelines.config import (
     C_EDGES,
     HOST_QUALITIES,
     INTENSION_NORMS,
@@ -21,7 +21,7 @@ from pipelines.config import (
     SIGMAS,
     USER_GROUPS,
 )
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
 
 EXAMPLES = """\
 examples:
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     parser.add_argument("--version", action="store_true", help="print the version and end")
     commands = parser.add_subparsers()
     for name, help_text in COMMANDS.items():
-        own = command_parser(name, importlib.import_module(f"pipelines.{name}"))
+        own = command_parser(name, importlib.import_module(f"semrank.pipelines.{name}"))
         for action in own._actions:
             _complete_values(action)
         commands.add_parser(name, help=help_text, parents=[own], add_help=False, conflict_handler="resolve")
@@ -82,6 +82,6 @@ def _complete_values(action: argparse.Action) -> None:
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main, leave
+    from semrank.pipelines.cli import command_main, leave
 
     leave(command_main("completion"))

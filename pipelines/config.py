@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args, get_type_hints
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
 
 PROFILES: dict[str, dict[str, Any]] = {
     "focused": {"ranker": "focused"},

@@ -16,17 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pipelines import folders
-from pipelines.cluster import path_for_workers
-from pipelines.ingest import PARTS, ingest
-from pipelines.runtime import beam_options
-from schemas.errors import InputError
-from transforms.columnar import files
-from transforms.columnar.parquet import write_parquet
-from transforms.sources import wikispeedia
-from transforms.sources.batch import SourceBatch
-from transforms.sources.download import Policy, download
-from transforms.sources.steps import SourceRange
+from semrank.pipelines import folders
+from semrank.pipelines.cluster import path_for_workers
+from semrank.pipelines.ingest import PARTS, ingest
+from semrank.pipelines.runtime import beam_options
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar import files
+from semrank.transforms.columnar.parquet import write_parquet
+from semrank.transforms.sources import wikispeedia
+from semrank.transforms.sources.batch import SourceBatch
+from semrank.transforms.sources.download import Policy, download
+from semrank.transforms.sources.steps import SourceRange
 
 EXAMPLES = """\
 examples:
@@ -163,6 +163,6 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main, leave
+    from semrank.pipelines.cli import command_main, leave
 
     leave(command_main("dataset"))

@@ -21,23 +21,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from pipelines import evaluation_plots, folders
-from pipelines.runtime import versions
-from schemas.errors import InputError
-from schemas.tables import CLICKS, CURVE, LINKS, PAGES, REJECTS, SUMMARY, SWEEP, TOPICS, conform
-from transforms.columnar import files
-from transforms.columnar.arrays import Int64s, column_array, concatenate, int64s, positions
-from transforms.columnar.ids import check_collisions, digest_table, text_digests, text_ids
-from transforms.columnar.parquet import part_name, write_parquet
-from transforms.ranking import measures, registry
-from transforms.ranking.holdout import ClickTargets
-from transforms.ranking.replay import Crawl, Crawler, FactsCrawler, drawn_seeds, replay
-from transforms.ranking.semrank_local import ClickLog, SemRankCrawler, SemRankWeb
-from transforms.ranking.web import Web
-from transforms.sources.json_lines import parse_object, quote, read_lines
-from transforms.sources.parquet import open_parquet, read_batches
-from transforms.sources.tables import PARQUET, table_format
-from transforms.sources.urls import canonicalize
+from semrank.pipelines import evaluation_plots, folders
+from semrank.pipelines.runtime import versions
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import CLICKS, CURVE, LINKS, PAGES, REJECTS, SUMMARY, SWEEP, TOPICS, conform
+from semrank.transforms.columnar import files
+from semrank.transforms.columnar.arrays import Int64s, column_array, concatenate, int64s, positions
+from semrank.transforms.columnar.ids import check_collisions, digest_table, text_digests, text_ids
+from semrank.transforms.columnar.parquet import part_name, write_parquet
+from semrank.transforms.ranking import measures, registry
+from semrank.transforms.ranking.holdout import ClickTargets
+from semrank.transforms.ranking.replay import Crawl, Crawler, FactsCrawler, drawn_seeds, replay
+from semrank.transforms.ranking.semrank_local import ClickLog, SemRankCrawler, SemRankWeb
+from semrank.transforms.ranking.web import Web
+from semrank.transforms.sources.json_lines import parse_object, quote, read_lines
+from semrank.transforms.sources.parquet import open_parquet, read_batches
+from semrank.transforms.sources.tables import PARQUET, table_format
+from semrank.transforms.sources.urls import canonicalize
 
 EXAMPLES = """\
 example:
@@ -645,6 +645,6 @@ def _with_interval(row: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main, leave
+    from semrank.pipelines.cli import command_main, leave
 
     leave(command_main("evaluate"))

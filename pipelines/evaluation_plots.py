@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar import files
-from transforms.columnar.arrays import int64s
+from semrank.transforms.columnar import files
+from semrank.transforms.columnar.arrays import int64s
 
 Float64s: TypeAlias = npt.NDArray[np.float64]
 

@@ -10,19 +10,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines import folders
-from pipelines.config import RoundConfig
-from schemas.tables import CLICKS, FRONTIER, HARVEST, KEYWORDS, LINKS, RELATIONS
-from transforms.columnar.arrays import column_array, int64s, positions
-from transforms.columnar.ids import text_ids
-from transforms.context.words import lemmas_of
-from transforms.frontier.budgets import domains_of
-from transforms.ranking.semrank import word_hierarchy
-from transforms.similarity.hierarchy import TOP, WeightedHierarchy, common_ancestor, path_from_top
-from transforms.similarity.settings import SimilaritySettings
-from transforms.weblog.clicks import read_clicks
-from transforms.weblog.relations import ISA, PART_OF
-from transforms.weblog.sequences import click_edges, sequence_rows
+from semrank.pipelines import folders
+from semrank.pipelines.config import RoundConfig
+from semrank.schemas.tables import CLICKS, FRONTIER, HARVEST, KEYWORDS, LINKS, RELATIONS
+from semrank.transforms.columnar.arrays import column_array, int64s, positions
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.context.words import lemmas_of
+from semrank.transforms.frontier.budgets import domains_of
+from semrank.transforms.ranking.semrank import word_hierarchy
+from semrank.transforms.similarity.hierarchy import TOP, WeightedHierarchy, common_ancestor, path_from_top
+from semrank.transforms.similarity.settings import SimilaritySettings
+from semrank.transforms.weblog.clicks import read_clicks
+from semrank.transforms.weblog.relations import ISA, PART_OF
+from semrank.transforms.weblog.sequences import click_edges, sequence_rows
 
 TOP_NAME = "Top"
 """How the root of the hierarchy is written, which is no word unless the query is one."""

@@ -7,13 +7,13 @@ import json
 import sys
 from typing import Any
 
-from pipelines import evidence, folders
-from pipelines.config import RoundConfig, stored_config
-from pipelines.manifest import Manifest
-from schemas.errors import InputError
-from schemas.tables import CONCEPTS, FRONTIER, KEYWORDS, TableSchema
-from transforms.columnar import files
-from transforms.sources.urls import canonical_url
+from semrank.pipelines import evidence, folders
+from semrank.pipelines.config import RoundConfig, stored_config
+from semrank.pipelines.manifest import Manifest
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import CONCEPTS, FRONTIER, KEYWORDS, TableSchema
+from semrank.transforms.columnar import files
+from semrank.transforms.sources.urls import canonical_url
 
 EXAMPLES = """\
 examples:
@@ -272,6 +272,6 @@ def _some(lines: list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main, leave
+    from semrank.pipelines.cli import command_main, leave
 
     leave(command_main("explain"))

@@ -22,12 +22,12 @@ import pyarrow.compute as pc
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from pipelines.folders import read_parts
-from schemas.errors import InputError
-from transforms.columnar import files
-from transforms.frontier.exports.nutch import FETCH_INTERVAL, MOST_INTERVAL
-from transforms.frontier.exports.rows import EXPORTED, Selection, joined, json_text
-from transforms.frontier.exports.targets import FORMATS, HERITRIX_ENDINGS, target
+from semrank.pipelines.folders import read_parts
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar import files
+from semrank.transforms.frontier.exports.nutch import FETCH_INTERVAL, MOST_INTERVAL
+from semrank.transforms.frontier.exports.rows import EXPORTED, Selection, joined, json_text
+from semrank.transforms.frontier.exports.targets import FORMATS, HERITRIX_ENDINGS, target
 
 EXAMPLES = """\
 examples:
@@ -187,6 +187,6 @@ def _summary(path: str, name: str, selection: Selection, selected: int) -> str:
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main, leave
+    from semrank.pipelines.cli import command_main, leave
 
     leave(command_main("export"))

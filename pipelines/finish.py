@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 
-from pipelines import folders
-from pipelines.config import stored_config
-from pipelines.manifest import Manifest
-from pipelines.rank import PENDING, conclude
-from pipelines.runtime import RunMetrics
-from schemas.errors import InputError
-from transforms.columnar import files
+from semrank.pipelines import folders
+from semrank.pipelines.config import stored_config
+from semrank.pipelines.manifest import Manifest
+from semrank.pipelines.rank import PENDING, conclude
+from semrank.pipelines.runtime import RunMetrics
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar import files
 
 EXAMPLES = """\
 example:
@@ -52,6 +52,6 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main, leave
+    from semrank.pipelines.cli import command_main, leave
 
     leave(command_main("finish"))

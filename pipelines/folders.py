@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.locks import LOCK, lock_folder
-from schemas.errors import InputError
-from schemas.tables import REJECTS, TableSchema
-from transforms.columnar import files
-from transforms.columnar.parquet import find_stored, open_stored, part_name, read_stored, write_parquet
+from semrank.pipelines.locks import LOCK, lock_folder
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import REJECTS, TableSchema
+from semrank.transforms.columnar import files
+from semrank.transforms.columnar.parquet import find_stored, open_stored, part_name, read_stored, write_parquet
 
 
 def claim_folder(option: str, folder: str, *, parts: Sequence[str], overwrite: bool) -> None:

@@ -18,24 +18,24 @@ from typing import Any
 import apache_beam as beam
 import pyarrow.parquet as pq
 
-from pipelines import folders
-from pipelines.cluster import path_for_workers
-from pipelines.memory import add_memory_argument, worker_memory
-from pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
-from schemas.errors import InputError
-from schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS
-from transforms.columnar import files
-from transforms.columnar.arrays import partition_count
-from transforms.columnar.steps import NAMESPACE
-from transforms.sources import formats
-from transforms.sources.batch import SourceBatch
-from transforms.sources.download import Policy, shown_url
-from transforms.sources.logs.formats import FORMATS as LOG_FORMATS
-from transforms.sources.logs.formats import log_argument
-from transforms.sources.logs.lines import is_compressed, line_range
-from transforms.sources.logs.options import LogOptions, parse_columns
-from transforms.sources.pages import CrawlLimits
-from transforms.sources.steps import BALANCE_FOLDER, SourceRange, WriteSnapshot
+from semrank.pipelines import folders
+from semrank.pipelines.cluster import path_for_workers
+from semrank.pipelines.memory import add_memory_argument, worker_memory
+from semrank.pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS
+from semrank.transforms.columnar import files
+from semrank.transforms.columnar.arrays import partition_count
+from semrank.transforms.columnar.steps import NAMESPACE
+from semrank.transforms.sources import formats
+from semrank.transforms.sources.batch import SourceBatch
+from semrank.transforms.sources.download import Policy, shown_url
+from semrank.transforms.sources.logs.formats import FORMATS as LOG_FORMATS
+from semrank.transforms.sources.logs.formats import log_argument
+from semrank.transforms.sources.logs.lines import is_compressed, line_range
+from semrank.transforms.sources.logs.options import LogOptions, parse_columns
+from semrank.transforms.sources.pages import CrawlLimits
+from semrank.transforms.sources.steps import BALANCE_FOLDER, SourceRange, WriteSnapshot
 
 EXAMPLES = """\
 examples:
@@ -346,6 +346,6 @@ def _balance_lines(entry: dict[str, Any], name: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main, leave
+    from semrank.pipelines.cli import command_main, leave
 
     leave(command_main("ingest"))

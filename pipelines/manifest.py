@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from schemas.errors import InputError
-from transforms.columnar import files
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar import files
 
 _LARGEST = 1 << 63
 """Bound of the numbers that tables can hold."""

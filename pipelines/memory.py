@@ -8,9 +8,9 @@ import re
 
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 
-from pipelines.runtime import DEFAULT_RUNNER
-from schemas.errors import InputError
-from transforms.columnar.worker_memory import OPTION, OWN_BYTES, machine_bytes, shown_bytes
+from semrank.pipelines.runtime import DEFAULT_RUNNER
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.worker_memory import OPTION, OWN_BYTES, machine_bytes, shown_bytes
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 

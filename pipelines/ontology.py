@@ -9,13 +9,13 @@ import argparse
 
 import pyarrow as pa
 
-from pipelines import folders
-from pipelines.rankers import named_ontology
-from schemas.errors import InputError
-from schemas.tables import CLASSES
-from transforms.columnar import files
-from transforms.ranking.ontology import with_learned
-from transforms.ranking.ontology_files import write_ontology
+from semrank.pipelines import folders
+from semrank.pipelines.rankers import named_ontology
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import CLASSES
+from semrank.transforms.columnar import files
+from semrank.transforms.ranking.ontology import with_learned
+from semrank.transforms.ranking.ontology_files import write_ontology
 
 EXAMPLES = """\
 examples:
@@ -57,6 +57,6 @@ def _classes(folder: str) -> pa.Table:
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main, leave
+    from semrank.pipelines.cli import command_main, leave
 
     leave(command_main("ontology"))

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines import folders
-from schemas.errors import InputError
-from schemas.tables import FRONTIER, HARVEST, REJECTS
-from transforms.columnar import files
-from transforms.columnar.arrays import column_array
-from transforms.columnar.ids import check_collisions, digest_table, text_digests
-from transforms.columnar.parquet import open_stored
-from transforms.sources.batch import MAX_REJECT_CHARS
-from transforms.sources.urls import canonicalize
+from semrank.pipelines import folders
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import FRONTIER, HARVEST, REJECTS
+from semrank.transforms.columnar import files
+from semrank.transforms.columnar.arrays import column_array
+from semrank.transforms.columnar.ids import check_collisions, digest_table, text_digests
+from semrank.transforms.columnar.parquet import open_stored
+from semrank.transforms.sources.batch import MAX_REJECT_CHARS
+from semrank.transforms.sources.urls import canonicalize
 
 STAGE = "queue"
 NOT_IN_SNAPSHOT = "not-in-snapshot"

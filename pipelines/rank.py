@@ -20,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines import folders
-from pipelines.cluster import path_for_workers
-from pipelines.config import DEFAULT_ONTOLOGY, GRAPH_RANKERS, RoundConfig, add_round_arguments, round_config
-from pipelines.manifest import Manifest
-from pipelines.memory import add_memory_argument, worker_memory
-from pipelines.queue import (
+from semrank.pipelines import folders
+from semrank.pipelines.cluster import path_for_workers
+from semrank.pipelines.config import DEFAULT_ONTOLOGY, GRAPH_RANKERS, RoundConfig, add_round_arguments, round_config
+from semrank.pipelines.manifest import Manifest
+from semrank.pipelines.memory import add_memory_argument, worker_memory
+from semrank.pipelines.queue import (
     NOT_IN_SNAPSHOT,
     STAGE,
     Queue,
@@ -33,16 +33,16 @@ from pipelines.queue import (
     queue_from_seeds,
     snapshot_knows_any,
 )
-from pipelines.rankers import named_ontology, score_urls
-from pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
-from schemas.errors import InputError
-from schemas.tables import CLASSES, CONCEPTS, FRONTIER, HARVEST, KEYWORDS, LINKS, REJECTS, RELATIONS, conform
-from transforms.columnar import files
-from transforms.columnar.arrays import column_array, int64s, partition_count
-from transforms.columnar.idfilter import filter_bits
-from transforms.columnar.ids import text_ids
-from transforms.columnar.parquet import part_name, write_parquet
-from transforms.columnar.steps import (
+from semrank.pipelines.rankers import named_ontology, score_urls
+from semrank.pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import CLASSES, CONCEPTS, FRONTIER, HARVEST, KEYWORDS, LINKS, REJECTS, RELATIONS, conform
+from semrank.transforms.columnar import files
+from semrank.transforms.columnar.arrays import column_array, int64s, partition_count
+from semrank.transforms.columnar.idfilter import filter_bits
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.columnar.parquet import part_name, write_parquet
+from semrank.transforms.columnar.steps import (
     NAMESPACE,
     Collection,
     FilterIds,
@@ -52,25 +52,25 @@ from transforms.columnar.steps import (
     ReadParquet,
     WriteOne,
 )
-from transforms.columnar.worker_memory import check_held
-from transforms.context.describe import HARVESTED_SCHEMA
-from transforms.context.description_steps import DescribeUrls
-from transforms.context.links import COLUMNS as LINK_COLUMNS
-from transforms.context.links import followed_links, read_links
-from transforms.context.objects import ObjectSettings
-from transforms.context.steps import BuildContexts, ContextParts, Partitions, clicked_links, prepare_filter
-from transforms.context.words import lemmas_of
-from transforms.frontier.budgets import Limits
-from transforms.frontier.steps import WeighChanges, WriteFrontier
-from transforms.ranking.graph import NODE_SCHEMA
-from transforms.ranking.graph_steps import RateHosts
-from transforms.ranking.scores import unscored_rows, with_scores
-from transforms.ranking.semrank import concept_rows, keyword_table
-from transforms.ranking.steps import RankBySemRank, WriteConcepts, keyword_rows, relation_rows
-from transforms.similarity.settings import SimilaritySettings
-from transforms.sources.urls import host_of
-from transforms.weblog.relations import ISA, PART_OF
-from transforms.weblog.steps import LearnRelations, ReadClickFacts, SettleRelations
+from semrank.transforms.columnar.worker_memory import check_held
+from semrank.transforms.context.describe import HARVESTED_SCHEMA
+from semrank.transforms.context.description_steps import DescribeUrls
+from semrank.transforms.context.links import COLUMNS as LINK_COLUMNS
+from semrank.transforms.context.links import followed_links, read_links
+from semrank.transforms.context.objects import ObjectSettings
+from semrank.transforms.context.steps import BuildContexts, ContextParts, Partitions, clicked_links, prepare_filter
+from semrank.transforms.context.words import lemmas_of
+from semrank.transforms.frontier.budgets import Limits
+from semrank.transforms.frontier.steps import WeighChanges, WriteFrontier
+from semrank.transforms.ranking.graph import NODE_SCHEMA
+from semrank.transforms.ranking.graph_steps import RateHosts
+from semrank.transforms.ranking.scores import unscored_rows, with_scores
+from semrank.transforms.ranking.semrank import concept_rows, keyword_table
+from semrank.transforms.ranking.steps import RankBySemRank, WriteConcepts, keyword_rows, relation_rows
+from semrank.transforms.similarity.settings import SimilaritySettings
+from semrank.transforms.sources.urls import host_of
+from semrank.transforms.weblog.relations import ISA, PART_OF
+from semrank.transforms.weblog.steps import LearnRelations, ReadClickFacts, SettleRelations
 
 EXAMPLES = """\
 examples:
@@ -613,6 +613,6 @@ def _short(reasons: list[dict[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main, leave
+    from semrank.pipelines.cli import command_main, leave
 
     leave(command_main("rank"))

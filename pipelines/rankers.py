@@ -7,24 +7,24 @@ from typing import Any
 
 import apache_beam as beam
 
-from pipelines.config import DEFAULT_ONTOLOGY, GRAPH_RANKERS, RoundConfig
-from schemas.tables import CLASSES
-from transforms.columnar import files
-from transforms.columnar.steps import Collection
-from transforms.ranking.cosine import CosineSettings
-from transforms.ranking.focused_steps import RankByFocused
-from transforms.ranking.graph_steps import RankByGraph
-from transforms.ranking.hmm import HmmSettings
-from transforms.ranking.keyword import KeywordSettings
-from transforms.ranking.layer_steps import RankByHmm, RankByLinkContext, RankByRelevancyContext
-from transforms.ranking.link_context import LinkContextSettings
-from transforms.ranking.ontology import OntologySettings
-from transforms.ranking.ontology_database import learn_from_database
-from transforms.ranking.ontology_files import read_ontology
-from transforms.ranking.ontology_model import Ontology
-from transforms.ranking.ontology_steps import RankByOntology
-from transforms.ranking.relevancy_context import RelevancyContextSettings
-from transforms.ranking.text_steps import RankByCosine, RankByKeyword
+from semrank.pipelines.config import DEFAULT_ONTOLOGY, GRAPH_RANKERS, RoundConfig
+from semrank.schemas.tables import CLASSES
+from semrank.transforms.columnar import files
+from semrank.transforms.columnar.steps import Collection
+from semrank.transforms.ranking.cosine import CosineSettings
+from semrank.transforms.ranking.focused_steps import RankByFocused
+from semrank.transforms.ranking.graph_steps import RankByGraph
+from semrank.transforms.ranking.hmm import HmmSettings
+from semrank.transforms.ranking.keyword import KeywordSettings
+from semrank.transforms.ranking.layer_steps import RankByHmm, RankByLinkContext, RankByRelevancyContext
+from semrank.transforms.ranking.link_context import LinkContextSettings
+from semrank.transforms.ranking.ontology import OntologySettings
+from semrank.transforms.ranking.ontology_database import learn_from_database
+from semrank.transforms.ranking.ontology_files import read_ontology
+from semrank.transforms.ranking.ontology_model import Ontology
+from semrank.transforms.ranking.ontology_steps import RankByOntology
+from semrank.transforms.ranking.relevancy_context import RelevancyContextSettings
+from semrank.transforms.ranking.text_steps import RankByCosine, RankByKeyword
 
 
 def score_urls(

@@ -21,17 +21,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines import folders
-from pipelines.evaluation_plots import mean_curves, mean_sweeps
-from pipelines.manifest import Manifest
-from schemas.errors import InputError
-from schemas.tables import CONCEPTS, CURVE, FRONTIER, KEYWORDS, RELATIONS, SUMMARY, SWEEP, TableSchema
-from transforms.columnar import files
-from transforms.columnar.arrays import column_array, int64s
-from transforms.frontier import overview
-from transforms.lattice.drawing import place_nodes
-from transforms.lattice.hasse import covers, levels
-from transforms.weblog.relations import ISA, PART_OF
+from semrank.pipelines import folders
+from semrank.pipelines.evaluation_plots import mean_curves, mean_sweeps
+from semrank.pipelines.manifest import Manifest
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import CONCEPTS, CURVE, FRONTIER, KEYWORDS, RELATIONS, SUMMARY, SWEEP, TableSchema
+from semrank.transforms.columnar import files
+from semrank.transforms.columnar.arrays import column_array, int64s
+from semrank.transforms.frontier import overview
+from semrank.transforms.lattice.drawing import place_nodes
+from semrank.transforms.lattice.hasse import covers, levels
+from semrank.transforms.weblog.relations import ISA, PART_OF
 
 EXAMPLES = """\
 examples:
@@ -377,6 +377,6 @@ def _crawled(folder: str, curve: pa.Table) -> int:
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main, leave
+    from semrank.pipelines.cli import command_main, leave
 
     leave(command_main("report"))

@@ -8,16 +8,16 @@ from __future__ import annotations
 import argparse
 import logging
 
-from pipelines.cluster import path_for_workers
-from pipelines.config import add_round_arguments, round_config
-from pipelines.manifest import Manifest
-from pipelines.memory import add_memory_argument, worker_memory
-from pipelines.queue import queue_from_round, queue_from_seeds
-from pipelines.rank import run_round
-from pipelines.runtime import beam_options
-from schemas.errors import InputError
-from transforms.columnar import files
-from transforms.columnar.steps import NAMESPACE
+from semrank.pipelines.cluster import path_for_workers
+from semrank.pipelines.config import add_round_arguments, round_config
+from semrank.pipelines.manifest import Manifest
+from semrank.pipelines.memory import add_memory_argument, worker_memory
+from semrank.pipelines.queue import queue_from_round, queue_from_seeds
+from semrank.pipelines.rank import run_round
+from semrank.pipelines.runtime import beam_options
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar import files
+from semrank.transforms.columnar.steps import NAMESPACE
 
 EXAMPLES = """\
 example:
@@ -81,6 +81,6 @@ def _check_same_run(folder: str, parameters: dict[str, object], snapshot: str) -
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main, leave
+    from semrank.pipelines.cli import command_main, leave
 
     leave(command_main("rounds"))

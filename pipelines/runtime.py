@@ -18,10 +18,10 @@ import pyarrow as pa
 from apache_beam.metrics.metric import MetricsFilter
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, StandardOptions
 
-from pipelines import __version__
-from pipelines.cluster import ClusterCheck
-from schemas.errors import InputError
-from transforms.columnar.steps import (
+from semrank.pipelines import __version__
+from semrank.pipelines.cluster import ClusterCheck
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.steps import (
     GROUP_BYTES,
     HELD_BYTES,
     MILLISECONDS,

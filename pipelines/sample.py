@@ -10,10 +10,10 @@ import argparse
 from contextlib import suppress
 from pathlib import Path
 
-from pipelines.runtime import beam_options
-from schemas.errors import InputError
-from transforms.columnar import files
-from transforms.sources.sample_web import sample_files
+from semrank.pipelines.runtime import beam_options
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar import files
+from semrank.transforms.sources.sample_web import sample_files
 
 _OWN_FILES = ("warc/sample-*.warc.gz", "clicks/clicks-*.parquet", "topics.parquet", "seeds.txt")
 """What an earlier sample left in the folder; `--overwrite` replaces these and touches nothing else."""
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
 def _serve(port: int, *, overwrite: bool) -> int:
     """Serve the sample until the user interrupts it."""
     # Only who serves needs to make certificates.
-    from pipelines.sample_server import SampleServer
+    from semrank.pipelines.sample_server import SampleServer
 
     if overwrite:
         raise InputError("--overwrite: found --serve, expected --output")
@@ -104,6 +104,6 @@ def _holds_anything(folder: str) -> bool:
 
 
 if __name__ == "__main__":
-    from pipelines.cli import command_main, leave
+    from semrank.pipelines.cli import command_main, leave
 
     leave(command_main("sample"))

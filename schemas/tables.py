@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 GONE_STATUSES = (404, 410)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipelines.cli import main
+from semrank.pipelines.cli import main
 
 
 def ingest_sample(folder: Path) -> str:

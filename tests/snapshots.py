@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.tables import CLICKS, LINKS, PAGES, TableSchema, conform
+from semrank.schemas.tables import CLICKS, LINKS, PAGES, TableSchema, conform
 
 
 def table_of(rows: Sequence[dict[str, Any]], schema: TableSchema) -> pa.Table:

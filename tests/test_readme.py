@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipelines.cli import COMMANDS
+from semrank.pipelines.cli import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -10,8 +10,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from pipelines import rank
-from pipelines.cli import command_main, command_parser, leave
+from semrank.pipelines import rank
+from semrank.pipelines.cli import command_main, command_parser, leave
 
 
 def command_arguments(parameters: Sequence[str]) -> list[str]:

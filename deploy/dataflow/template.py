@@ -9,8 +9,8 @@ import argparse
 import json
 from typing import Any
 
-from pipelines import rank
-from pipelines.cli import command_parser
+from semrank.pipelines import rank
+from semrank.pipelines.cli import command_parser
 
 NUMBER = r"^[0-9]+(\.[0-9]+)?$"
 WHOLE = r"^[1-9][0-9]*$"

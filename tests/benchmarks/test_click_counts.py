@@ -15,8 +15,8 @@ from apache_beam.testing.util import assert_that, equal_to
 
 from benchmarks import click_counts
 from benchmarks.generate import ClickLog
-from pipelines.runtime import beam_options, run_pipeline
-from schemas.tables import CLICKS
+from semrank.pipelines.runtime import beam_options, run_pipeline
+from semrank.schemas.tables import CLICKS
 
 ROWS = 2_000
 HALF_AN_HOUR = datetime.timedelta(minutes=30)

@@ -183,7 +183,7 @@ def test_a_missing_peer_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_missing_module_of_our_own_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> list[Result]:
-        raise ModuleNotFoundError("No module named 'transforms.fruit'", name="transforms.fruit")
+        raise ModuleNotFoundError("No module named 'semrank.transforms.fruit'", name="semrank.transforms.fruit")
 
     install(monkeypatch, "fruit", missing)
     with pytest.raises(ModuleNotFoundError):

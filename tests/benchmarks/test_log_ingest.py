@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import log_ingest
-from transforms.sources.logs import combined
-from transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs import combined
+from semrank.transforms.sources.logs.options import LogOptions
 
 LINES = 3_000
 

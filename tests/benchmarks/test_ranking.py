@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import ranking
-from schemas.tables import CLICKS, SUMMARY, TOPICS
+from semrank.schemas.tables import CLICKS, SUMMARY, TOPICS
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.ranking import focused
+from semrank.transforms.ranking.web import Web
 from tests.snapshots import table_of
-from transforms.columnar.ids import text_ids
-from transforms.ranking import focused
-from transforms.ranking.web import Web
 
 
 def test_topics_are_leaves_of_a_fitting_size_in_turn() -> None:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import relations
-from transforms.weblog.relations import ISA, PART_OF
+from semrank.transforms.weblog.relations import ISA, PART_OF
 
 CLICKS = 3_000
 

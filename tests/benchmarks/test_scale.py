@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import scale
 from benchmarks.scale import Assumptions, Run, Stage
-from transforms.columnar.worker_memory import OWN_BYTES
+from semrank.transforms.columnar.worker_memory import OWN_BYTES
 
 GIB = 1 << 30
 

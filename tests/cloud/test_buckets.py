@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar import files
+from semrank.transforms.columnar.objects import create_object, use_options
 from tests.cloud.conftest import LIMITS, Disk, Store, run, run_chain
-from transforms.columnar import files
-from transforms.columnar.objects import create_object, use_options
 
 
 def test_rounds_in_a_bucket_are_those_of_a_disk(store: Store, disk: Disk, tmp_path: Path) -> None:

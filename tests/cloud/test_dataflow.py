@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from semrank.transforms.columnar import files
 from tests.cloud.conftest import LIMITS, ROOT, Disk, Store, run
-from transforms.columnar import files
 
 
 def test_dataflow_gets_the_graph_and_the_round_is_finished_later(gcs: Store, disk: Disk, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from threading import Thread
 
 import pytest
 
-from pipelines.sample_server import SampleServer
+from semrank.pipelines.sample_server import SampleServer
 
 MAVEN_SECONDS = 900
 

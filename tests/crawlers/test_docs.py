@@ -29,7 +29,7 @@ def test_the_loop(tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name, module in (("semrank", "pipelines.cli"), ("scrapy", "scrapy")):
+    for name, module in (("semrank", "semrank.pipelines.cli"), ("scrapy", "scrapy")):
         program = programs / name
         program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}:$PYTHONPATH" exec "{sys.executable}" -m {module} "$@"\n')
         program.chmod(0o755)

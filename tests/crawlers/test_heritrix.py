@@ -18,7 +18,7 @@ import requests
 import urllib3
 from requests.auth import HTTPDigestAuth
 
-from pipelines.cli import main
+from semrank.pipelines.cli import main
 from tests.crawlers.pages_server import HOST, PagesServer
 from tests.pipelines.test_export import write_round
 from tests.transforms.frontier.exports.frontiers import frontier

@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.cli import main
-from pipelines.sample_server import SampleServer
+from semrank.pipelines.cli import main
+from semrank.pipelines.sample_server import SampleServer
+from semrank.transforms.sources.sample_web import SEED_TOPIC
 from tests.crawlers.scrapy_crawl import crawl
 from tests.snapshots import read_rows
-from transforms.sources.sample_web import SEED_TOPIC
 
 pytest.importorskip("scrapy")
 pytest.importorskip("warcio")

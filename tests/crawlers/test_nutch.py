@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.cli import main
+from semrank.pipelines.cli import main
 from tests.pipelines.test_export import write_round
 from tests.transforms.frontier.exports.frontiers import frontier
 

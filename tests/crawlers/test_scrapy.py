@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 
-from pipelines.cli import main
-from pipelines.sample_server import SampleServer
+from semrank.pipelines.cli import main
+from semrank.pipelines.sample_server import SampleServer
+from semrank.transforms.sources.sample_web import sample_pages
 from tests.crawlers.scrapy_crawl import crawl
 from tests.pipelines.test_export import write_round
 from tests.transforms.frontier.exports.frontiers import frontier
-from transforms.sources.sample_web import sample_pages
 
 pytest.importorskip("scrapy")
 pytest.importorskip("warcio")

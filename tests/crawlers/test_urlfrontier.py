@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from pipelines.cli import main
+from semrank.pipelines.cli import main
 from tests.pipelines.test_export import write_round
 from tests.transforms.frontier.exports.frontiers import frontier, host
 

@@ -10,8 +10,8 @@ import pytest
 
 from deploy.dataflow.main import command_arguments
 from deploy.dataflow.template import metadata, name_of, options
-from pipelines import rank
-from pipelines.cli import command_parser
+from semrank.pipelines import rank
+from semrank.pipelines.cli import command_parser
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "dataflow"
 VALUES = {

@@ -14,10 +14,10 @@ from apache_beam.options.pipeline_options import FlinkRunnerOptions, PortableOpt
 
 from deploy.flink import cluster
 from deploy.flink.cluster import Cluster, Ports, Sizes
-from pipelines import __version__, rank
-from pipelines.cli import command_parser
-from pipelines.config import round_config
-from pipelines.runtime import beam_options
+from semrank.pipelines import __version__, rank
+from semrank.pipelines.cli import command_parser
+from semrank.pipelines.config import round_config
+from semrank.pipelines.runtime import beam_options
 
 FOLDER = Path(cluster.__file__).parent
 ROOT = FOLDER.parents[1]

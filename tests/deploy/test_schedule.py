@@ -20,10 +20,10 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions
 
 from deploy.dataflow.main import command_arguments
 from deploy.dataflow.template import name_of, options
-from pipelines import rank as rank_command
-from pipelines.cli import command_parser
-from pipelines.config import round_config
-from pipelines.runtime import beam_options
+from semrank.pipelines import rank as rank_command
+from semrank.pipelines.cli import command_parser
+from semrank.pipelines.config import round_config
+from semrank.pipelines.runtime import beam_options
 from tests.deploy.workflow import Connector, RaisedError, Workflow
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "schedule"

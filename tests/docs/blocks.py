@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines import cli
+from semrank.pipelines import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -94,7 +94,7 @@ def help_blocks() -> Iterator[Block]:
     own = cli._overview().split("example:\n")[1]
     yield Block("help", "", 1, "", _dedented(own), None)
     for name in cli.COMMANDS:
-        examples = importlib.import_module(f"pipelines.{name}").EXAMPLES
+        examples = importlib.import_module(f"semrank.pipelines.{name}").EXAMPLES
         yield Block(f"help {name}", "", 1, "", _dedented(examples.split(":\n", 1)[1]), None)
 
 

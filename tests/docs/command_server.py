@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from pipelines import cli
+from semrank.pipelines import cli
 
 STREAMS = 3
 MESSAGE_BYTES = 1 << 16
@@ -37,7 +37,7 @@ def shim(address: str) -> str:
 
 def serve(address: str) -> None:
     """Serves commands until the process is ended; the socket is there when it is ready."""
-    for name in (*(f"pipelines.{command}" for command in cli.COMMANDS), "pipelines.runtime"):
+    for name in (*(f"semrank.pipelines.{command}" for command in cli.COMMANDS), "semrank.pipelines.runtime"):
         importlib.import_module(name)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address + ".new")

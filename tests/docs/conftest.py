@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.cli import main
+from semrank.pipelines.cli import main
 from tests.sample_snapshot import make_sample_snapshot
 
 

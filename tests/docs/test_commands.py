@@ -26,9 +26,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.cli import COMMANDS, command_parser
-from pipelines.runtime import beam_options
-from schemas.errors import InputError
+from semrank.pipelines.cli import COMMANDS, command_parser
+from semrank.pipelines.runtime import beam_options
+from semrank.schemas.errors import InputError
 from tests.docs.blocks import PAGES, ROOT, Block, all_blocks, page_name, run_script
 from tests.docs.command_server import shim
 
@@ -376,7 +376,7 @@ FOREIGN = {
 
 
 def options(command: str) -> dict[str, argparse.Action]:
-    return command_parser(command, importlib.import_module(f"pipelines.{command}"))._option_string_actions
+    return command_parser(command, importlib.import_module(f"semrank.pipelines.{command}"))._option_string_actions
 
 
 @cache

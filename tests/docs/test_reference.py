@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-import schemas.tables
+import semrank.schemas.tables
 from docs.reference import FOLDERS, MANIFESTS, PAGE, TABLES, reference
-from pipelines import evaluate, ingest, rank
-from schemas.tables import TableSchema
-from transforms.sources.steps import BALANCE_FOLDER
+from semrank.pipelines import evaluate, ingest, rank
+from semrank.schemas.tables import TableSchema
+from semrank.transforms.sources.steps import BALANCE_FOLDER
 
 OPTIONAL = {"current_concepts", "classes", rank.PENDING}
 

@@ -13,15 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.cli import main
+from semrank.pipelines.cli import main
+from semrank.transforms.sources.formats import FORMATS
+from semrank.transforms.sources.html import MAX_TEXT_CHARS, read_html
+from semrank.transforms.sources.logs.formats import FORMATS as LOG_FORMATS
+from semrank.transforms.sources.pages import CrawlLimits
 from tests.faults.apart import MEBIBYTE
 from tests.snapshots import write_snapshot
 from tests.strategies import HOST, START
 from tests.transforms.sources.logs.helpers import OPTIONS as LOG_OPTIONS
-from transforms.sources.formats import FORMATS
-from transforms.sources.html import MAX_TEXT_CHARS, read_html
-from transforms.sources.logs.formats import FORMATS as LOG_FORMATS
-from transforms.sources.pages import CrawlLimits
 
 GIBIBYTE = 1 << 30
 RECORD_BYTES = CrawlLimits().max_record_bytes

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from pipelines.cli import main
-from transforms.columnar import files, steps
+from semrank.pipelines.cli import main
+from semrank.transforms.columnar import files, steps
 
 PATIENCE_SECONDS = 300.0
 
@@ -159,7 +159,7 @@ def run(
         seconds: when it is killed from outside.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pipelines.ingest", "pipelines.rounds", __name__])
+    context.set_forkserver_preload(["semrank.pipelines.ingest", "semrank.pipelines.rounds", __name__])
     receiver, sender = context.Pipe(duplex=False)
     told.unlink(missing_ok=True)
     process = context.Process(target=_run, args=(arguments, told, kill, kept, sender))

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from pipelines import folders
-from pipelines.cli import main
-from pipelines.locks import LOCK
+from semrank.pipelines import folders
+from semrank.pipelines.cli import main
+from semrank.pipelines.locks import LOCK
+from semrank.transforms.columnar.files import MANIFEST
 from tests.faults.killing import Kept, Run, Step, run
-from transforms.columnar.files import MANIFEST
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_KILLS = "2"
@@ -39,7 +39,7 @@ VOLATILE = {"seconds", "stages", "counters"}
 def command(arguments: Sequence[str]) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
-        [sys.executable, "-m", "pipelines.cli", *arguments],
+        [sys.executable, "-m", "semrank.pipelines.cli", *arguments],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -300,7 +300,7 @@ def test_a_full_disk_fails_the_run_and_leaves_no_result(place: Path, tmp_path: P
     limited = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)); "
-        "from pipelines.cli import leave, main; leave(main(sys.argv[1:]))"
+        "from semrank.pipelines.cli import leave, main; leave(main(sys.argv[1:]))"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     program = [sys.executable, "-c", limited, *rank]

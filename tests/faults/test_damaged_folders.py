@@ -17,9 +17,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines import evaluation_plots, rank
-from pipelines.cli import main
-from pipelines.config import round_config
+from semrank.pipelines import evaluation_plots, rank
+from semrank.pipelines.cli import main
+from semrank.pipelines.config import round_config
 from tests.sample import ingest_sample
 
 FEW = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -23,8 +23,16 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.cli import main
-from schemas.errors import InputError
+from semrank.pipelines.cli import main
+from semrank.schemas.errors import InputError
+from semrank.transforms.sources import parquet as parquet_module
+from semrank.transforms.sources import wikispeedia
+from semrank.transforms.sources.batch import MAX_REJECT_CHARS
+from semrank.transforms.sources.formats import listed_paths
+from semrank.transforms.sources.html import MAX_HTML_BYTES, MAX_TEXT_CHARS
+from semrank.transforms.sources.links import DEFAULT_MAX_LINKS
+from semrank.transforms.sources.logs.formats import FORMATS as LOG_FORMATS
+from semrank.transforms.sources.payload import MAX_ENCODINGS
 from tests.faults.apart import MEBIBYTE, Outcome, apart
 from tests.faults.inputs import (
     GIBIBYTE,
@@ -46,14 +54,6 @@ from tests.faults.inputs import (
 from tests.faults.sources import modules
 from tests.strategies import HOST
 from tests.transforms.sources.crawls import http, warc
-from transforms.sources import parquet as parquet_module
-from transforms.sources import wikispeedia
-from transforms.sources.batch import MAX_REJECT_CHARS
-from transforms.sources.formats import listed_paths
-from transforms.sources.html import MAX_HTML_BYTES, MAX_TEXT_CHARS
-from transforms.sources.links import DEFAULT_MAX_LINKS
-from transforms.sources.logs.formats import FORMATS as LOG_FORMATS
-from transforms.sources.payload import MAX_ENCODINGS
 
 WORDS = pa.list_(pa.string())
 

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from pipelines.cli import main
-from pipelines.config import PROFILES, RANKERS
+from semrank.pipelines.cli import main
+from semrank.pipelines.config import PROFILES, RANKERS
+from semrank.transforms.ranking import registry
+from semrank.transforms.sources.html import MAX_TEXT_CHARS
 from tests.snapshots import read_rows, write_snapshot
 from tests.strategies import WORDS, SmallSnapshot, small_snapshots
 from tests.transforms.ranking.small_crawls import Crawl, crawls
-from transforms.ranking import registry
-from transforms.sources.html import MAX_TEXT_CHARS
 
 WHOLE = ("semrank", "focused", "breadth-first", "pagerank", "hits", "harmonic", "cosine", "keyword", "ontology")
 """Rankers whose scores lie in [0, 1] by their definitions."""

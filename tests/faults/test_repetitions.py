@@ -13,9 +13,9 @@ from typing import Any
 import apache_beam
 import pytest
 
-from pipelines import rank
-from pipelines.cli import main
-from pipelines.config import RANKERS
+from semrank.pipelines import rank
+from semrank.pipelines.cli import main
+from semrank.pipelines.config import RANKERS
 from tests.snapshots import read_rows, write_snapshot
 from tests.strategies import HOST, START, WORDS
 

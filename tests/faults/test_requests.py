@@ -17,13 +17,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.cli import main
-from schemas.errors import InputError
+from semrank.pipelines.cli import main
+from semrank.schemas.errors import InputError
+from semrank.transforms.sources import download as module
+from semrank.transforms.sources.download import DownloadError, Policy, download, file_name, shown_url
 from tests.faults.sources import modules
 from tests.transforms.sources import test_download
 from tests.transforms.sources.test_download import CONTENT, HASTY, Site
-from transforms.sources import download as module
-from transforms.sources.download import DownloadError, Policy, download, file_name, shown_url
 
 site = test_download.site
 """The server of the tests of downloads."""

@@ -16,10 +16,10 @@ RDF_PARSERS = [f"rdflib.plugins.parsers.{name}" for name in ("jsonld", "notation
 """rdflib imports them when they are needed, which would be too late."""
 
 INSTRUMENTED = [
-    "transforms.sources",
-    *("transforms.ranking.ontology_formats", "transforms.ranking.ontology_database"),
+    "semrank.transforms.sources",
+    *("semrank.transforms.ranking.ontology_formats", "semrank.transforms.ranking.ontology_database"),
     *RDF_PARSERS,
-    *("pipelines.config", "pipelines.manifest", "pipelines.queue", "schemas"),
+    *("semrank.pipelines.config", "semrank.pipelines.manifest", "semrank.pipelines.queue", "schemas"),
 ]
 """Packages and modules whose branches guide the fuzzer."""
 

@@ -21,29 +21,29 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipelines import cli, evaluate, export, ingest, queue, rounds
-from pipelines.config import round_config
-from pipelines.runtime import beam_options
-from schemas.errors import InputError
-from schemas.tables import REJECTS, TOPICS, conform
-from transforms.columnar import files
-from transforms.ranking.ontology_database import learn_from_database
-from transforms.ranking.ontology_formats import FORMATS as ONTOLOGY_FORMATS
-from transforms.ranking.ontology_formats import format_ontology, parse_ontology
-from transforms.ranking.ontology_model import LARGEST_SIGMA, Ontology, OntologyClass
-from transforms.sources import wikispeedia
-from transforms.sources.batch import MAX_REJECT_CHARS, TABLES, SourceBatch
-from transforms.sources.documents import PDF, document_title
-from transforms.sources.formats import FORMATS, listed_paths
-from transforms.sources.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, read_html
-from transforms.sources.logs.formats import FORMATS as LOG_FORMATS
-from transforms.sources.logs.formats import log_argument
-from transforms.sources.logs.lines import is_compressed
-from transforms.sources.logs.options import LogOptions
-from transforms.sources.logs.visits import VISITS, LogBatch
-from transforms.sources.pages import CrawlLimits
-from transforms.sources.payload import decode_body, parse_http
-from transforms.sources.urls import MAX_URL_CHARS, canonical_url, host_of, url_words
+from semrank.pipelines import cli, evaluate, export, ingest, queue, rounds
+from semrank.pipelines.config import round_config
+from semrank.pipelines.runtime import beam_options
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import REJECTS, TOPICS, conform
+from semrank.transforms.columnar import files
+from semrank.transforms.ranking.ontology_database import learn_from_database
+from semrank.transforms.ranking.ontology_formats import FORMATS as ONTOLOGY_FORMATS
+from semrank.transforms.ranking.ontology_formats import format_ontology, parse_ontology
+from semrank.transforms.ranking.ontology_model import LARGEST_SIGMA, Ontology, OntologyClass
+from semrank.transforms.sources import wikispeedia
+from semrank.transforms.sources.batch import MAX_REJECT_CHARS, TABLES, SourceBatch
+from semrank.transforms.sources.documents import PDF, document_title
+from semrank.transforms.sources.formats import FORMATS, listed_paths
+from semrank.transforms.sources.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, read_html
+from semrank.transforms.sources.logs.formats import FORMATS as LOG_FORMATS
+from semrank.transforms.sources.logs.formats import log_argument
+from semrank.transforms.sources.logs.lines import is_compressed
+from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.visits import VISITS, LogBatch
+from semrank.transforms.sources.pages import CrawlLimits
+from semrank.transforms.sources.payload import decode_body, parse_http
+from semrank.transforms.sources.urls import MAX_URL_CHARS, canonical_url, host_of, url_words
 
 Target = Callable[[bytes], None]
 
@@ -240,7 +240,7 @@ def topics(data: bytes) -> None:
 
 @cache
 def _parser(name: str) -> argparse.ArgumentParser:
-    return cli.command_parser(name, importlib.import_module(f"pipelines.{name}"))
+    return cli.command_parser(name, importlib.import_module(f"semrank.pipelines.{name}"))
 
 
 def _check_rank(parsed: argparse.Namespace) -> None:

@@ -16,8 +16,8 @@ from unittest import mock
 
 import pyarrow as pa
 
-from pipelines.cli import leave, main
-from transforms.columnar import steps
+from semrank.pipelines.cli import leave, main
+from semrank.transforms.columnar import steps
 
 POOLS: list[pa.MemoryPool] = []
 PEAKS: dict[str, dict[str, Any]] = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.cli import COMMANDS, main
+from semrank.pipelines.cli import COMMANDS, main
 
 
 def test_a_command_prints_its_manifest_for_machines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,10 +16,10 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability.api import beam_job_api_pb2_grpc
 
-from pipelines import cluster
-from pipelines.cluster import ClusterCheck, is_remote, path_for_workers
-from pipelines.runtime import _worker_error, beam_options, run_pipeline
-from schemas.errors import InputError
+from semrank.pipelines import cluster
+from semrank.pipelines.cluster import ClusterCheck, is_remote, path_for_workers
+from semrank.pipelines.runtime import _worker_error, beam_options, run_pipeline
+from semrank.schemas.errors import InputError
 
 
 @contextmanager

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.cli import main
-from schemas.tables import TOPICS
+from semrank.pipelines.cli import main
+from semrank.schemas.tables import TOPICS
+from semrank.transforms.sources.wikispeedia import GRAPH, GRAPH_ARCHIVE, TEXTS, TEXTS_ARCHIVE
 from tests.snapshots import read_rows
-from transforms.sources.wikispeedia import GRAPH, GRAPH_ARCHIVE, TEXTS, TEXTS_ARCHIVE
 
 WIKI = "https://en.wikipedia.org/wiki/"
 ARTICLES = ["Bird", "Zebra", "AT%26T", "%C3%85land", "Bede", "Owl", "Heron", "Wren"]
@@ -150,7 +150,7 @@ def test_topics_and_seeds_are_there_before_the_manifest(
         raise OSError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr("transforms.columnar.files.write_manifest", fail)
+        patched.setattr("semrank.transforms.columnar.files.write_manifest", fail)
         assert run("--source", str(source), "--output", str(tmp_path / "snapshot")) == 1
     assert not (tmp_path / "snapshot" / "manifest.json").exists()
     assert run("--source", str(source), "--output", str(tmp_path / "snapshot")) == 0

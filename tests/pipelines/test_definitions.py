@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipelines import rank
-from pipelines.cli import main
+from semrank.pipelines import rank
+from semrank.pipelines.cli import main
 from tests.definitions import Hierarchy, Options, concepts, intension, rank_oracle
 from tests.pipelines.test_rank import P13_KEYWORDS, START, url
 from tests.snapshots import read_rows, write_snapshot

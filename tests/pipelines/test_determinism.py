@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import rank
-from pipelines.cli import main
+from semrank.pipelines import rank
+from semrank.pipelines.cli import main
 
 TWO_PROCESSES = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
 

@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import evaluate, evaluation_plots
-from pipelines.cli import main
-from schemas.tables import CURVE, SUMMARY, SWEEP, TOPICS
+from semrank.pipelines import evaluate, evaluation_plots
+from semrank.pipelines.cli import main
+from semrank.schemas.tables import CURVE, SUMMARY, SWEEP, TOPICS
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.ranking import registry
+from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from tests.sample_snapshot import make_sample_snapshot
 from tests.snapshots import read_rows, table_of, write_snapshot
-from transforms.columnar.ids import text_ids
-from transforms.ranking import registry
-from transforms.ranking.facts import Facts
-from transforms.ranking.scores import SCORED_SCHEMA
 
 Rows = list[dict[str, Any]]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines.evaluation_plots import mean_curves, mean_sweeps, write_plots
-from schemas.tables import CURVE, SWEEP
+from semrank.pipelines.evaluation_plots import mean_curves, mean_sweeps, write_plots
+from semrank.schemas.tables import CURVE, SWEEP
 
 
 def curve(ranker: str, seed_set: int, relevant: list[int], total: int) -> pa.Table:

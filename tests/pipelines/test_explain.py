@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import evidence, folders
-from pipelines.cli import main
-from pipelines.config import RoundConfig, stored_config
-from pipelines.explain import explanation
-from schemas.tables import FRONTIER, KEYWORDS, RELATIONS
+from semrank.pipelines import evidence, folders
+from semrank.pipelines.cli import main
+from semrank.pipelines.config import RoundConfig, stored_config
+from semrank.pipelines.explain import explanation
+from semrank.schemas.tables import FRONTIER, KEYWORDS, RELATIONS
+from semrank.transforms.similarity.hierarchy import ics
 from tests.sample import ingest_sample
-from transforms.similarity.hierarchy import ics
 
 RANKERS = ("semrank", "focused", "pagerank", "keyword", "link-context", "hmm", "ontology")
 

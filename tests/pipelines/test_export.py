@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.cli import main
+from semrank.pipelines.cli import main
+from semrank.transforms.columnar import files
+from semrank.transforms.frontier.exports.targets import FORMATS, HERITRIX_ENDINGS
 from tests.transforms.frontier.exports import readers
 from tests.transforms.frontier.exports.frontiers import frontier
-from transforms.columnar import files
-from transforms.frontier.exports.targets import FORMATS, HERITRIX_ENDINGS
 
 COUNT = 400
 

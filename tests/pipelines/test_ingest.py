@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import ingest
-from pipelines.cli import main
+from semrank.pipelines import ingest
+from semrank.pipelines.cli import main
 from tests.snapshots import read_rows
 
 TABLES = ("pages", "links", "clicks", "aliases", "history", "rejects")

@@ -17,15 +17,15 @@ import pytest
 from apache_beam.pipeline import PipelineVisitor
 
 from benchmarks.round_growth import write_round_input
-from pipelines import memory, rank
-from pipelines.cli import main
-from pipelines.config import GRAPH_RANKERS, round_config
-from pipelines.memory import worker_memory
-from pipelines.queue import queue_from_seeds
-from pipelines.runtime import _user_error, beam_options
-from schemas.errors import InputError
-from transforms.columnar import steps
-from transforms.columnar.worker_memory import HELD, OWN_BYTES, held_by
+from semrank.pipelines import memory, rank
+from semrank.pipelines.cli import main
+from semrank.pipelines.config import GRAPH_RANKERS, round_config
+from semrank.pipelines.memory import worker_memory
+from semrank.pipelines.queue import queue_from_seeds
+from semrank.pipelines.runtime import _user_error, beam_options
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar import steps
+from semrank.transforms.columnar.worker_memory import HELD, OWN_BYTES, held_by
 
 ROOT = Path(__file__).resolve().parents[2]
 GIB = 1 << 30
@@ -231,7 +231,7 @@ def test_a_refusal_on_a_cluster_is_told_as_one_here() -> None:
     text = (
         "Pipeline job-7 failed in state FAILED: java.lang.RuntimeError: Error received from SDK harness for "
         'instruction 4: Traceback (most recent call last):\n  File "x.py", line 3, in check\n    raise InputError(\n'
-        f"schemas.errors.InputError: {refusal} [while running 'settle all relations/settle relations/gather']\n\n"
+        f"semrank.schemas.errors.InputError: {refusal} [while running 'settle all relations/settle relations/gather']\n\n"
         "\tat org.apache.beam"
     )
     error = _user_error(RuntimeError(text))

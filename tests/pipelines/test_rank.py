@@ -14,13 +14,13 @@ import pytest
 from apache_beam.pipeline import PipelineVisitor
 from apache_beam.typehints import typehints
 
-from pipelines import rank
-from pipelines.cli import main
-from pipelines.config import RoundConfig
-from pipelines.queue import queue_from_seeds
-from pipelines.runtime import DEFAULT_RUNNER
+from semrank.pipelines import rank
+from semrank.pipelines.cli import main
+from semrank.pipelines.config import RoundConfig
+from semrank.pipelines.queue import queue_from_seeds
+from semrank.pipelines.runtime import DEFAULT_RUNNER
+from semrank.transforms.lattice import bundles, mining
 from tests.snapshots import read_rows, write_snapshot
-from transforms.lattice import bundles, mining
 
 HOST = "https://example.org"
 START = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)

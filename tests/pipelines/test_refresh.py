@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pipelines import folders
-from pipelines.cli import main
-from schemas.tables import FRONTIER
+from semrank.pipelines import folders
+from semrank.pipelines.cli import main
+from semrank.schemas.tables import FRONTIER
 
 NAMES = ("fast", "still", "gone", "new", "newer")
 WORDS = "bird kestrel hawk nest feather wing"

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.cli import main
-from schemas.tables import CURVE, SUMMARY, SWEEP
+from semrank.pipelines.cli import main
+from semrank.schemas.tables import CURVE, SUMMARY, SWEEP
 from tests.sample import ingest_sample
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.cli import main
+from semrank.pipelines.cli import main
 from tests.pipelines.test_rank import P13_CLICKS, P13_LINKS, P13_PAGES, link, url
 from tests.snapshots import read_rows, write_snapshot
 

@@ -10,12 +10,12 @@ from urllib.parse import urljoin
 
 import pytest
 
-from pipelines import sample
-from pipelines.cli import main
-from schemas.errors import InputError
+from semrank.pipelines import sample
+from semrank.pipelines.cli import main
+from semrank.schemas.errors import InputError
+from semrank.transforms.sources.sample_web import captured_urls, sample_files, sample_pages
+from semrank.transforms.sources.urls import canonical_url
 from tests.snapshots import read_rows
-from transforms.sources.sample_web import captured_urls, sample_files, sample_pages
-from transforms.sources.urls import canonical_url
 
 
 def run(*words: str) -> int:

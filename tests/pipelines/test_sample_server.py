@@ -16,9 +16,9 @@ import pytest
 import requests
 import urllib3
 
-from pipelines.cli import main
-from pipelines.sample_server import HOST, SampleServer
-from transforms.sources.sample_web import sample_pages
+from semrank.pipelines.cli import main
+from semrank.pipelines.sample_server import HOST, SampleServer
+from semrank.transforms.sources.sample_web import sample_pages
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -84,7 +84,7 @@ def test_a_request_without_a_proxy_names_its_host(server: SampleServer) -> None:
 
 def test_the_command_serves_until_interrupted() -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "pipelines.cli", "sample", "--serve", "0"],
+        [sys.executable, "-m", "semrank.pipelines.cli", "sample", "--serve", "0"],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

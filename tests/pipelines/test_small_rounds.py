@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from pipelines import rank
-from pipelines.cli import main
+from semrank.pipelines import rank
+from semrank.pipelines.cli import main
 from tests.definitions import Hierarchy, Options, Oracle, rank_oracle
 from tests.pipelines.test_rank import P13_CLICKS, P13_LINKS, P13_PAGES, url
 from tests.snapshots import read_rows, write_snapshot

@@ -7,8 +7,8 @@ import datetime
 import pyarrow as pa
 import pytest
 
-from schemas.errors import InputError
-from schemas.tables import CLICKS, LINKS, PAGES, TIMESTAMP, SchemaMismatchError, conform
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import CLICKS, LINKS, PAGES, TIMESTAMP, SchemaMismatchError, conform
 
 NOON = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC)
 CLICK = {"user_id": ["u"], "query": ["q"], "url": ["https://a.example/"]}

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar.ids import mix_bits
+from semrank.transforms.columnar.ids import mix_bits
 
 TARGET_TABLE_BYTES = 2 << 20
 """Size at which tables travel between stages: large enough that a table's fixed cost (some 50 us) does not show,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
 
 UNREADABLE = (
     pa.ArrowException,

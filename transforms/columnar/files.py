@@ -16,8 +16,8 @@ import pyarrow as pa
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from schemas.errors import InputError
-from transforms.columnar.objects import create_object
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.objects import create_object
 
 MANIFEST = "manifest.json"
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from schemas.errors import InputError
-from schemas.tables import SchemaMismatchError, TableSchema, conform
-from transforms.columnar import files
-from transforms.columnar.damage import UNREADABLE, unreadable
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import SchemaMismatchError, TableSchema, conform
+from semrank.transforms.columnar import files
+from semrank.transforms.columnar.damage import UNREADABLE, unreadable
 
 ROW_GROUP_ROWS = 1 << 17
 """Rows of one row group: some 10 MB of a frontier, so that readers can split a file and skip parts of it."""

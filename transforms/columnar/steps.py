@@ -24,11 +24,11 @@ from apache_beam.transforms.window import GlobalWindows
 from apache_beam.typehints.decorators import IOTypeHints
 from apache_beam.utils.windowed_value import WindowedValue
 
-from transforms.columnar import coder, files
-from transforms.columnar.arrays import MAIN, bounded_slices, int64s, split_by_partition, split_by_value
-from transforms.columnar.idfilter import filter_positions, filter_segment
-from transforms.columnar.parquet import part_name, write_parquet
-from transforms.columnar.worker_memory import Meter
+from semrank.transforms.columnar import coder, files
+from semrank.transforms.columnar.arrays import MAIN, bounded_slices, int64s, split_by_partition, split_by_value
+from semrank.transforms.columnar.idfilter import filter_positions, filter_segment
+from semrank.transforms.columnar.parquet import part_name, write_parquet
+from semrank.transforms.columnar.worker_memory import Meter
 
 coder.register()
 

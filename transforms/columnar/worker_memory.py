@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
 
 OPTION = "--worker-memory"
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar.arrays import (
+from semrank.transforms.columnar.arrays import (
     MAIN,
     Int64s,
     bounded_slices,
@@ -30,10 +30,10 @@ from transforms.columnar.arrays import (
     ragged,
     row_keys,
 )
-from transforms.columnar.ids import check_collisions, text_digests
-from transforms.context.descriptions import BLOCKS, DESCRIPTION_SCHEMA, Bools
-from transforms.context.links import ID_SCHEMA, Links
-from transforms.context.pages import (
+from semrank.transforms.columnar.ids import check_collisions, text_digests
+from semrank.transforms.context.descriptions import BLOCKS, DESCRIPTION_SCHEMA, Bools
+from semrank.transforms.context.links import ID_SCHEMA, Links
+from semrank.transforms.context.pages import (
     TERM_SCHEMA,
     WORD_SCHEMA,
     WORDS,
@@ -43,8 +43,8 @@ from transforms.context.pages import (
     title_and_text,
     word_counts,
 )
-from transforms.context.words import lemma_counts, lemmas_of, text_languages
-from transforms.sources.urls import url_words
+from semrank.transforms.context.words import lemma_counts, lemmas_of, text_languages
+from semrank.transforms.sources.urls import url_words
 
 PAGE_COLUMNS = ("url", "title", "text", "keywords", "language")
 """Columns of the pages table that the reader takes."""

@@ -10,12 +10,12 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from transforms.columnar.arrays import MAIN, Int64s, int64s
-from transforms.columnar.idfilter import IdFilter
-from transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, ReadParquet
-from transforms.context import describe, links
-from transforms.context.pages import TERM_SCHEMA, WORDS, Wanted
-from transforms.context.steps import Partitions
+from semrank.transforms.columnar.arrays import MAIN, Int64s, int64s
+from semrank.transforms.columnar.idfilter import IdFilter
+from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, ReadParquet
+from semrank.transforms.context import describe, links
+from semrank.transforms.context.pages import TERM_SCHEMA, WORDS, Wanted
+from semrank.transforms.context.steps import Partitions
 
 
 class Described(NamedTuple):

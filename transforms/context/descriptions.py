@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
-from transforms.columnar.arrays import Int64s, column_array, int64s, list_column, list_parts, pointers
+from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, list_column, list_parts, pointers
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar.arrays import Int64s, column_array, int64s, members, positions
-from transforms.columnar.ids import text_digests
+from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, members, positions
+from semrank.transforms.columnar.ids import text_digests
 
 COLUMNS = ("source_url", "target_url", "anchor_text", "nofollow")
 """Columns of the links table that the readers take."""

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from schemas.tables import TIMESTAMP
-from transforms.columnar.arrays import (
+from semrank.schemas.tables import TIMESTAMP
+from semrank.transforms.columnar.arrays import (
     MAIN,
     Int64s,
     column_array,
@@ -26,9 +26,9 @@ from transforms.columnar.arrays import (
     pointers,
     positions,
 )
-from transforms.context.links import CLICK_IN, CLICK_OUT, sum_edges
-from transforms.context.pages import WORD_SCHEMA, WORDS, sum_terms, text_words
-from transforms.sources.urls import host_of, url_words
+from semrank.transforms.context.links import CLICK_IN, CLICK_OUT, sum_edges
+from semrank.transforms.context.pages import WORD_SCHEMA, WORDS, sum_terms, text_words
+from semrank.transforms.sources.urls import host_of, url_words
 
 OBJECT_SCHEMA = pa.schema(
     [

@@ -14,11 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables import TIMESTAMP
-from transforms.columnar.arrays import Int64s, column_array, group_starts, list_parts, members
-from transforms.columnar.idfilter import IdFilter
-from transforms.columnar.ids import digest_table, text_digests
-from transforms.context.words import lemma_counts, lemmas_of
+from semrank.schemas.tables import TIMESTAMP
+from semrank.transforms.columnar.arrays import Int64s, column_array, group_starts, list_parts, members
+from semrank.transforms.columnar.idfilter import IdFilter
+from semrank.transforms.columnar.ids import digest_table, text_digests
+from semrank.transforms.context.words import lemma_counts, lemmas_of
 
 COLUMNS = ("url", "fetched_at", "status", "title", "text", "keywords", "language")
 """Columns of the pages table that the reader takes."""

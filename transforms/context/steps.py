@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar.arrays import (
+from semrank.transforms.columnar.arrays import (
     MAIN,
     Int64s,
     column_array,
@@ -21,10 +21,17 @@ from transforms.columnar.arrays import (
     list_parts,
     positions,
 )
-from transforms.columnar.idfilter import IdFilter
-from transforms.columnar.ids import check_collisions, digest_table
-from transforms.columnar.steps import Collection, FilterIds, GatherTables, MapTables, MergePartitions, ReadParquet
-from transforms.context import links, objects, pages
+from semrank.transforms.columnar.idfilter import IdFilter
+from semrank.transforms.columnar.ids import check_collisions, digest_table
+from semrank.transforms.columnar.steps import (
+    Collection,
+    FilterIds,
+    GatherTables,
+    MapTables,
+    MergePartitions,
+    ReadParquet,
+)
+from semrank.transforms.context import links, objects, pages
 
 DISCOVERED, KNOWN, EDGES, LINK_DIGESTS = "discovered", "known", "edges", "digests"
 

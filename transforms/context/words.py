@@ -27,7 +27,7 @@ from simplemma.strategies import DefaultStrategy
 from simplemma.strategies.dictionaries import DefaultDictionaryFactory, DictionaryFactory, StreamDictionaryFactory
 from simplemma.strategies.dictionaries.dictionary_factory import DATA_FOLDER, SUPPORTED_LANGUAGES
 
-from transforms.columnar.arrays import Int64s, column_array, int64s, list_column, pointers, ragged
+from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, list_column, pointers, ragged
 
 DEFAULT_LANGUAGE = "en"
 """Language of texts whose language is neither given nor found out."""

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from publicsuffixlist import PublicSuffixList
 
-from schemas.tables import GONE_STATUSES
-from transforms.columnar.arrays import Int64s, column_array, group_starts, int64s, members, positions, row_keys
-from transforms.columnar.ids import text_ids
+from semrank.schemas.tables import GONE_STATUSES
+from semrank.transforms.columnar.arrays import Int64s, column_array, group_starts, int64s, members, positions, row_keys
+from semrank.transforms.columnar.ids import text_ids
 
 DISCOVER, REFRESH = 0, 1
 """Pools of a budget: pages that were never fetched, and those that were."""

@@ -13,10 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables import FRONTIER, conform
-from transforms.columnar.arrays import Int64s, column_array, int64s
-from transforms.columnar.ids import mix_bits
-from transforms.frontier.budgets import DISCOVER, REFRESH, Limits, pool_quotas, pools, priority, rank_order
+from semrank.schemas.tables import FRONTIER, conform
+from semrank.transforms.columnar.arrays import Int64s, column_array, int64s
+from semrank.transforms.columnar.ids import mix_bits
+from semrank.transforms.frontier.budgets import DISCOVER, REFRESH, Limits, pool_quotas, pools, priority, rank_order
 
 RANGE_BYTES = 32 << 20
 """Bytes of rows in a range, which is a file of the frontier."""

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.errors import InputError
-from transforms.columnar.arrays import Int64s, column_array, group_starts
-from transforms.columnar.ids import mix_bits, text_ids
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.arrays import Int64s, column_array, group_starts
+from semrank.transforms.columnar.ids import mix_bits, text_ids
 
 TOP_ROWS = 1_000
 """URLs of the top that are shown."""

@@ -18,9 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar.arrays import Int64s, column_array, group_starts, int64s, members, positions
-from transforms.columnar.idfilter import IdFilter
-from transforms.columnar.ids import text_ids
+from semrank.transforms.columnar.arrays import Int64s, column_array, group_starts, int64s, members, positions
+from semrank.transforms.columnar.idfilter import IdFilter
+from semrank.transforms.columnar.ids import text_ids
 
 COLUMNS = ("url", "fetched_at", "content_digest")
 """Columns of the pages and history tables that the reader takes."""

@@ -10,9 +10,9 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from transforms.columnar.arrays import int64s
-from transforms.columnar.idfilter import IdFilter
-from transforms.columnar.steps import (
+from semrank.transforms.columnar.arrays import int64s
+from semrank.transforms.columnar.idfilter import IdFilter
+from semrank.transforms.columnar.steps import (
     Collection,
     GatherTables,
     MapTables,
@@ -20,8 +20,8 @@ from transforms.columnar.steps import (
     ReadParquet,
     WritePartitions,
 )
-from transforms.frontier import budgets, order, recrawl
-from transforms.frontier.budgets import Limits
+from semrank.transforms.frontier import budgets, order, recrawl
+from semrank.transforms.frontier.budgets import Limits
 
 
 class WeighChanges(beam.PTransform[Any, Any]):

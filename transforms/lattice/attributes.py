@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transforms.columnar.arrays import Int64s
-from transforms.lattice.context import FormalContext, Int32s
+from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.lattice.context import FormalContext, Int32s
 
 Float64s = npt.NDArray[np.float64]
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.columnar.arrays import Int64s
-from transforms.lattice.attributes import (
+from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.lattice.attributes import (
     AttributeOrder,
     AttributeStatistics,
     Float64s,
     attribute_statistics,
     predicted_work,
 )
-from transforms.lattice.context import FormalContext
-from transforms.lattice.search_space import RankedContext
+from semrank.transforms.lattice.context import FormalContext
+from semrank.transforms.lattice.search_space import RankedContext
 
 LARGEST_SHARE = 1 / 64
 """Share of all predicted work that one bundle may have: enough bundles for some sixteen workers to finish together;

@@ -14,12 +14,12 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from transforms.columnar.arrays import Int64s
-from transforms.lattice import closed_sets_numpy
-from transforms.lattice.attributes import AttributeOrder
-from transforms.lattice.bundles import Bundle
-from transforms.lattice.context import Concepts, FormalContext
-from transforms.lattice.search_space import RankedConcepts, RankedContext, RankedRows, SearchSpace
+from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.lattice import closed_sets_numpy
+from semrank.transforms.lattice.attributes import AttributeOrder
+from semrank.transforms.lattice.bundles import Bundle
+from semrank.transforms.lattice.context import Concepts, FormalContext
+from semrank.transforms.lattice.search_space import RankedConcepts, RankedContext, RankedRows, SearchSpace
 
 Kernel = Literal["auto", "numpy", "numba"]
 
@@ -39,7 +39,7 @@ LOADED_WORK = 1e5
 MATRIX_WORDS = 1 << 23
 """Words (64 MiB) up to which the columns of one rank are searched as a whole; beyond, pairs of ranks are."""
 
-_COMPILED_MODULE = "transforms.lattice.closed_sets_numba"
+_COMPILED_MODULE = "semrank.transforms.lattice.closed_sets_numba"
 
 
 def closed_sets(
@@ -151,7 +151,7 @@ def _search(space: SearchSpace, start: int, stop: int, compiled: bool, batch_siz
     if not compiled:
         return closed_sets_numpy.closed_sets(space, start, stop)
     # Numba is optional, and its import takes half a second.
-    from transforms.lattice import closed_sets_numba
+    from semrank.transforms.lattice import closed_sets_numba
 
     return closed_sets_numba.closed_sets(space, start, stop, min(batch_size, BATCH_ENTRIES))
 

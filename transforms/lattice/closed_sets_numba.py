@@ -27,9 +27,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from transforms.columnar.arrays import Int64s
-from transforms.lattice.context import Int32s
-from transforms.lattice.search_space import RankedConcepts, SearchSpace
+from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.lattice.context import Int32s
+from semrank.transforms.lattice.search_space import RankedConcepts, SearchSpace
 
 Words = npt.NDArray[np.uint64]
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from transforms.columnar.arrays import Int64s, group_starts, pointers, ragged
-from transforms.lattice.context import Int32s
-from transforms.lattice.search_space import RankedConcepts, SearchSpace, chunks
+from semrank.transforms.columnar.arrays import Int64s, group_starts, pointers, ragged
+from semrank.transforms.lattice.context import Int32s
+from semrank.transforms.lattice.search_space import RankedConcepts, SearchSpace, chunks
 
 Words = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transforms.columnar.arrays import Int64s, pointers
-from transforms.lattice.attributes import AttributeOrder
-from transforms.lattice.bundles import Bundle
-from transforms.lattice.context import FormalContext
+from semrank.transforms.columnar.arrays import Int64s, pointers
+from semrank.transforms.lattice.attributes import AttributeOrder
+from semrank.transforms.lattice.bundles import Bundle
+from semrank.transforms.lattice.context import FormalContext
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar.arrays import Int64s, pointers, ragged
+from semrank.transforms.columnar.arrays import Int64s, pointers, ragged
 
 Int32s = npt.NDArray[np.int32]
 

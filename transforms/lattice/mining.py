@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from transforms.columnar.arrays import Int64s, column_array, int64s, list_column, list_parts
-from transforms.columnar.ids import set_id
-from transforms.lattice.attributes import AttributeOrder, AttributeStatistics
-from transforms.lattice.bundles import Bundle, plan_bundles
-from transforms.lattice.closed_sets import closed_sets
-from transforms.lattice.conditional import conditional_rows
-from transforms.lattice.context import Concepts, FormalContext, enumeration_yields_top, top_concept
-from transforms.lattice.search_space import RankedContext
+from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, list_column, list_parts
+from semrank.transforms.columnar.ids import set_id
+from semrank.transforms.lattice.attributes import AttributeOrder, AttributeStatistics
+from semrank.transforms.lattice.bundles import Bundle, plan_bundles
+from semrank.transforms.lattice.closed_sets import closed_sets
+from semrank.transforms.lattice.conditional import conditional_rows
+from semrank.transforms.lattice.context import Concepts, FormalContext, enumeration_yields_top, top_concept
+from semrank.transforms.lattice.search_space import RankedContext
 
 BROADCAST_BYTES = 64 << 20
 """Size of a context up to which every worker gets the whole; of a larger one a worker gets what its bundles need."""

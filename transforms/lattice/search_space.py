@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from transforms.columnar.arrays import Int64s, group_starts, pointers, ragged
-from transforms.columnar.ids import mix_bits, set_id
-from transforms.lattice.attributes import AttributeOrder, predicted_work
-from transforms.lattice.context import Concepts, FormalContext, Int32s
+from semrank.transforms.columnar.arrays import Int64s, group_starts, pointers, ragged
+from semrank.transforms.columnar.ids import mix_bits, set_id
+from semrank.transforms.lattice.attributes import AttributeOrder, predicted_work
+from semrank.transforms.lattice.context import Concepts, FormalContext, Int32s
 
 PAIR_BUDGET = 1 << 20
 """Pairs of rows that are compared at once: some ten arrays of that length (80 MB) stand in memory together."""

@@ -10,11 +10,11 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from transforms.columnar.arrays import int64s
-from transforms.columnar.steps import Collection, GatherTables, MapTables
-from transforms.lattice.context import Concepts
-from transforms.lattice.mining import MiningContext, bundle_rows, lattice_table, mine_bundle
-from transforms.lattice.search_space import RankedContext
+from semrank.transforms.columnar.arrays import int64s
+from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables
+from semrank.transforms.lattice.context import Concepts
+from semrank.transforms.lattice.mining import MiningContext, bundle_rows, lattice_table, mine_bundle
+from semrank.transforms.lattice.search_space import RankedContext
 
 
 class PlanBundles(beam.PTransform[Any, Any]):

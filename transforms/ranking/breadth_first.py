@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from transforms.columnar.arrays import Int64s
-from transforms.ranking import graph, pagerank
-from transforms.ranking.facts import Facts
-from transforms.ranking.graph import (
+from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.ranking import graph, pagerank
+from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.ranking.graph import (
     BEGUN,
     NOTHING_TO_DO,
     Convergence,
@@ -25,7 +25,7 @@ from transforms.ranking.graph import (
     Vector,
     scored,
 )
-from transforms.ranking.reasons import Term
+from semrank.transforms.ranking.reasons import Term
 
 UNREACHED = np.iinfo(np.int64).max
 """Distance of a URL that no followed links lead to from the seeds."""

@@ -18,11 +18,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
-from schemas.errors import InputError
-from transforms.context.descriptions import Descriptions
-from transforms.ranking.facts import Facts
-from transforms.ranking.reasons import Term, best_words, reason_lists
-from transforms.ranking.topic_words import Topic, known_words, page_words, row_sums, scored
+from semrank.schemas.errors import InputError
+from semrank.transforms.context.descriptions import Descriptions
+from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
+from semrank.transforms.ranking.topic_words import Topic, known_words, page_words, row_sums, scored
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from transforms.columnar.arrays import Int64s, int64s, sum_by_key
+from semrank.transforms.columnar.arrays import Int64s, int64s, sum_by_key
 
 Float64s = npt.NDArray[np.float64]
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
-from transforms.columnar.arrays import Int64s
-from transforms.context.descriptions import Descriptions
+from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.context.descriptions import Descriptions
 
 
 @dataclass(frozen=True, eq=False)

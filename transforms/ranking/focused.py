@@ -41,12 +41,12 @@ import pyarrow as pa
 from scipy import sparse
 from scipy.special import expit
 
-from transforms.columnar.arrays import Int64s, list_column, list_parts, pointers
-from transforms.context.descriptions import Bools, Descriptions
-from transforms.ranking.exact_sums import Float64s, Moments, fixed, product_limbs, sum_bits
-from transforms.ranking.facts import Facts, inverse_document_frequency
-from transforms.ranking.reasons import Term, best_words, reason_lists
-from transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
+from semrank.transforms.columnar.arrays import Int64s, list_column, list_parts, pointers
+from semrank.transforms.context.descriptions import Bools, Descriptions
+from semrank.transforms.ranking.exact_sums import Float64s, Moments, fixed, product_limbs, sum_bits
+from semrank.transforms.ranking.facts import Facts, inverse_document_frequency
+from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
+from semrank.transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
 
 LEAD_WEIGHT = 3
 """What an occurrence among the first words counts beside itself."""

@@ -9,10 +9,10 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions
-from transforms.context.descriptions import Descriptions
-from transforms.ranking import exact_sums, focused
-from transforms.ranking.topic_words import Vocabulary
+from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions
+from semrank.transforms.context.descriptions import Descriptions
+from semrank.transforms.ranking import exact_sums, focused
+from semrank.transforms.ranking.topic_words import Vocabulary
 
 
 class RankByFocused(beam.PTransform[Any, Any]):

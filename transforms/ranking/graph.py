@@ -19,11 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
-from schemas.errors import InputError
-from transforms.columnar.arrays import Int64s, column_array, group_starts, int64s, positions, row_keys
-from transforms.ranking.facts import Facts
-from transforms.ranking.reasons import Term, reason_lists
-from transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.arrays import Int64s, column_array, group_starts, int64s, positions, row_keys
+from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.ranking.reasons import Term, reason_lists
+from semrank.transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
 
 Float64s: TypeAlias = npt.NDArray[np.float64]
 Vector: TypeAlias = npt.NDArray[Any]

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.metrics.metric import Metrics
 
-from transforms.columnar.arrays import MAIN, int64s, partition_count
-from transforms.columnar.steps import NAMESPACE, Collection, GatherTables, MapTables, MergePartitions
-from transforms.ranking import breadth_first, graph, harmonic, hits, pagerank
-from transforms.ranking.graph import Convergence, Direction, Grid, Iteration, Method, Nodes, State, Surroundings
-from transforms.ranking.scores import SCORE_DECIMALS
+from semrank.transforms.columnar.arrays import MAIN, int64s, partition_count
+from semrank.transforms.columnar.steps import NAMESPACE, Collection, GatherTables, MapTables, MergePartitions
+from semrank.transforms.ranking import breadth_first, graph, harmonic, hits, pagerank
+from semrank.transforms.ranking.graph import Convergence, Direction, Grid, Iteration, Method, Nodes, State, Surroundings
+from semrank.transforms.ranking.scores import SCORE_DECIMALS
 
 MODULES: dict[str, ModuleType] = {
     "breadth-first": breadth_first,

@@ -17,10 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
-from transforms.columnar.ids import mix_bits
-from transforms.ranking import graph
-from transforms.ranking.facts import Facts
-from transforms.ranking.graph import (
+from semrank.transforms.columnar.ids import mix_bits
+from semrank.transforms.ranking import graph
+from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.ranking.graph import (
     BEGUN,
     NOTHING_TO_DO,
     Convergence,
@@ -35,7 +35,7 @@ from transforms.ranking.graph import (
     degree_terms,
     scored,
 )
-from transforms.ranking.reasons import Term
+from semrank.transforms.ranking.reasons import Term
 
 EXACT_STEPS = 4e9
 """Nodes times edges up to which every node is walked from: some seconds of a worker."""

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from transforms.ranking import graph
-from transforms.ranking.facts import Facts
-from transforms.ranking.graph import (
+from semrank.transforms.ranking import graph
+from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.ranking.graph import (
     BEGUN,
     NOTHING_TO_DO,
     Convergence,
@@ -29,7 +29,7 @@ from transforms.ranking.graph import (
     exact_terms,
     scored,
 )
-from transforms.ranking.reasons import Term
+from semrank.transforms.ranking.reasons import Term
 
 TOLERANCE = 1e-12
 """Length of the change of the authorities, which have length 1, at which the iteration ends."""

@@ -18,21 +18,21 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from schemas.errors import InputError
-from transforms.columnar.arrays import Int64s, int64s, list_column, list_parts, pointers, positions, sum_by_key
-from transforms.context.descriptions import Bools, Descriptions
-from transforms.ranking import layers
-from transforms.ranking.facts import Facts
-from transforms.ranking.layer_words import (
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.arrays import Int64s, int64s, list_column, list_parts, pointers, positions, sum_by_key
+from semrank.transforms.context.descriptions import Bools, Descriptions
+from semrank.transforms.ranking import layers
+from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.ranking.layer_words import (
     LayerWords,
     LayerWordSettings,
     expected_value,
     layer_word_counts,
     state_terms,
 )
-from transforms.ranking.naive_bayes import Float64s, posteriors
-from transforms.ranking.reasons import Term, reason_lists
-from transforms.ranking.topic_words import known_words, page_words, row_sums, scored
+from semrank.transforms.ranking.naive_bayes import Float64s, posteriors
+from semrank.transforms.ranking.reasons import Term, reason_lists
+from semrank.transforms.ranking.topic_words import known_words, page_words, row_sums, scored
 
 EDGE_SCHEMA = pa.schema(
     [pa.field("url_id", pa.int64()), pa.field("target", pa.int64()), pa.field("clicks", pa.int64())]

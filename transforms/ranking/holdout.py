@@ -18,9 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar.arrays import Int64s, column_array, int64s, members, ragged, row_keys
-from transforms.columnar.ids import text_ids
-from transforms.weblog.sequences import SEQUENCE_GAP_SECONDS
+from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, members, ragged, row_keys
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.weblog.sequences import SEQUENCE_GAP_SECONDS
 
 _NO_WORDS = r"[^\p{L}\p{M}\p{N}]+"
 

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.metrics.metric import Metrics
 
-from transforms.columnar.arrays import MAIN, int64s
-from transforms.columnar.steps import NAMESPACE, Collection, GatherTables, MapTables, MergePartitions
-from transforms.ranking import hmm, layer_words, layers, link_context, naive_bayes, relevancy_context
-from transforms.ranking.layer_words import LayerWords, LayerWordSettings
-from transforms.ranking.layers import BUCKETS, LayerSettings
-from transforms.ranking.text_steps import Widths
-from transforms.ranking.topic_words import Vocabulary
+from semrank.transforms.columnar.arrays import MAIN, int64s
+from semrank.transforms.columnar.steps import NAMESPACE, Collection, GatherTables, MapTables, MergePartitions
+from semrank.transforms.ranking import hmm, layer_words, layers, link_context, naive_bayes, relevancy_context
+from semrank.transforms.ranking.layer_words import LayerWords, LayerWordSettings
+from semrank.transforms.ranking.layers import BUCKETS, LayerSettings
+from semrank.transforms.ranking.text_steps import Widths
+from semrank.transforms.ranking.topic_words import Vocabulary
 
 LEFT_OUT = "left_out"
 """Counter of the URLs that the cap leaves out of a layer, under the layer's stage."""

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from transforms.columnar.arrays import Int64s
-from transforms.context.descriptions import Descriptions
-from transforms.ranking import layers
-from transforms.ranking.facts import Facts
-from transforms.ranking.layers import LayerSettings
-from transforms.ranking.naive_bayes import Float64s, NaiveBayes, NaiveBayesSettings, class_counts, query_counts
-from transforms.ranking.reasons import Term, best_words
-from transforms.ranking.topic_words import page_words
+from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.context.descriptions import Descriptions
+from semrank.transforms.ranking import layers
+from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.ranking.layers import LayerSettings
+from semrank.transforms.ranking.naive_bayes import Float64s, NaiveBayes, NaiveBayesSettings, class_counts, query_counts
+from semrank.transforms.ranking.reasons import Term, best_words
+from semrank.transforms.ranking.topic_words import page_words
 
 LEAST_SHOWN = 0.001
 """Posterior from which on a state is shown as a reason: a smaller one doesn't show in three decimals."""

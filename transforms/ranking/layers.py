@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from schemas.errors import InputError
-from transforms.columnar.arrays import MAIN, Int64s, int64s, members, positions, sum_by_key
-from transforms.context.descriptions import Descriptions
-from transforms.ranking.facts import Facts
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.arrays import MAIN, Int64s, int64s, members, positions, sum_by_key
+from semrank.transforms.context.descriptions import Descriptions
+from semrank.transforms.ranking.facts import Facts
 
 MAX_LAYER_URLS = 1 << 20
 """URLs of a layer at most: 8 MiB of ids, which every worker holds, and far more pages than a word model needs."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transforms.columnar.arrays import Int64s
+from semrank.transforms.columnar.arrays import Int64s
 
 Float64s = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -19,9 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
-from schemas.errors import InputError
-from transforms.columnar.arrays import Int64s, int64s, sum_by_key
-from transforms.ranking.topic_words import row_sums
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.arrays import Int64s, int64s, sum_by_key
+from semrank.transforms.ranking.topic_words import row_sums
 
 CLASS_COUNT_SCHEMA = pa.schema(
     [pa.field("word", pa.int64()), pa.field("class", pa.int64()), pa.field("count", pa.int64())]

@@ -25,17 +25,17 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
-from schemas.errors import InputError
-from schemas.tables import CLASSES
-from transforms.columnar.arrays import Int64s, int64s
-from transforms.context.descriptions import Descriptions
-from transforms.context.words import DEFAULT_LANGUAGE
-from transforms.ranking.facts import Facts
-from transforms.ranking.ontology_formats import shipped_ontology
-from transforms.ranking.ontology_model import DISCOUNT, LARGEST_SIGMA, Ontology
-from transforms.ranking.reasons import Term, best_words, reason_lists
-from transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
-from transforms.ranking.topic_words import Topic, page_words, row_sums
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import CLASSES
+from semrank.transforms.columnar.arrays import Int64s, int64s
+from semrank.transforms.context.descriptions import Descriptions
+from semrank.transforms.context.words import DEFAULT_LANGUAGE
+from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.ranking.ontology_formats import shipped_ontology
+from semrank.transforms.ranking.ontology_model import DISCOUNT, LARGEST_SIGMA, Ontology
+from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
+from semrank.transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
+from semrank.transforms.ranking.topic_words import Topic, page_words, row_sums
 
 Float64s: TypeAlias = npt.NDArray[np.float64]
 

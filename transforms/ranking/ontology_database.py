@@ -19,8 +19,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from schemas.errors import InputError
-from transforms.ranking.ontology_model import Ontology, OntologyClass
+from semrank.schemas.errors import InputError
+from semrank.transforms.ranking.ontology_model import Ontology, OntologyClass
 
 
 class _Table(NamedTuple):

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from schemas.errors import InputError
-from transforms.columnar import files
-from transforms.ranking.ontology_formats import FORMATS, SHIPPED, format_ontology, parse_ontology, shipped_ontology
-from transforms.ranking.ontology_model import Ontology
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar import files
+from semrank.transforms.ranking.ontology_formats import (
+    FORMATS,
+    SHIPPED,
+    format_ontology,
+    parse_ontology,
+    shipped_ontology,
+)
+from semrank.transforms.ranking.ontology_model import Ontology
 
 MAX_BYTES = 64 << 20
 """Bytes of a file that are read: the largest published domain ontologies have some ten million."""

@@ -24,8 +24,8 @@ from typing import Any
 from urllib.parse import quote, unquote
 from xml.parsers import expat
 
-from schemas.errors import InputError
-from transforms.ranking.ontology_model import LARGEST_SIGMA, Ontology, OntologyClass
+from semrank.schemas.errors import InputError
+from semrank.transforms.ranking.ontology_model import LARGEST_SIGMA, Ontology, OntologyClass
 
 NAMESPACE = "urn:semrank:ontology#"
 SHIPPED = {"e-commerce": "e_commerce.ttl"}
@@ -47,7 +47,7 @@ FORMATS = {
 
 def shipped_ontology(name: str, topic: str | None = None) -> Ontology:
     """One of `SHIPPED`."""
-    content = resources.files("transforms.ranking").joinpath("data", SHIPPED[name]).read_bytes()
+    content = resources.files("semrank.transforms.ranking").joinpath("data", SHIPPED[name]).read_bytes()
     return parse_ontology(content, "turtle", name, topic)
 
 

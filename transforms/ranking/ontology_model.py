@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from schemas.errors import InputError
-from transforms.columnar.arrays import list_parts
-from transforms.context.words import lemmas_of
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.arrays import list_parts
+from semrank.transforms.context.words import lemmas_of
 
 DISCOUNT = 0.5
 """n of EC Eq. 1: what a class is worth for each relation between it and the topic."""

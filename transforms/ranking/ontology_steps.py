@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import apache_beam as beam
 import pyarrow as pa
 
-from transforms.columnar.arrays import MAIN
-from transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, WriteOne
-from transforms.ranking import ontology, topic_words
-from transforms.ranking.ontology import Learned, Lexicon, OntologySettings
-from transforms.ranking.ontology_model import Ontology
-from transforms.ranking.text_steps import Widths
-from transforms.ranking.topic_words import Topic, Vocabulary
+from semrank.transforms.columnar.arrays import MAIN
+from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, WriteOne
+from semrank.transforms.ranking import ontology, topic_words
+from semrank.transforms.ranking.ontology import Learned, Lexicon, OntologySettings
+from semrank.transforms.ranking.ontology_model import Ontology
+from semrank.transforms.ranking.text_steps import Widths
+from semrank.transforms.ranking.topic_words import Topic, Vocabulary
 
 _SIZES = "sizes"
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from transforms.ranking import graph
-from transforms.ranking.facts import Facts
-from transforms.ranking.graph import (
+from semrank.transforms.ranking import graph
+from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.ranking.graph import (
     BEGUN,
     NOTHING_TO_DO,
     Convergence,
@@ -28,7 +28,7 @@ from transforms.ranking.graph import (
     exact_terms,
     scored,
 )
-from transforms.ranking.reasons import Term
+from semrank.transforms.ranking.reasons import Term
 
 DAMPING = 0.85
 TOLERANCE = 1e-12

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from schemas.tables import REASONS
-from transforms.columnar.arrays import Int64s, group_starts, list_column, pointers
-from transforms.ranking.scores import SCORE_DECIMALS
+from semrank.schemas.tables import REASONS
+from semrank.transforms.columnar.arrays import Int64s, group_starts, list_column, pointers
+from semrank.transforms.ranking.scores import SCORE_DECIMALS
 
 MAX_REASONS = 5
 """Terms that a URL shows: more would not be read."""

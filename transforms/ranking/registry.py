@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from schemas.errors import InputError
-from transforms.ranking.facts import Facts
+from semrank.schemas.errors import InputError
+from semrank.transforms.ranking.facts import Facts
 
 Rank: TypeAlias = Callable[[Facts], pa.Table]
 """Gives the current URLs their scores: facts -> a table of `SCORED_SCHEMA`."""
@@ -43,5 +43,5 @@ def ranker(name: str) -> Rank:
     """
     if name not in _MODULES:
         raise InputError(f"found the ranker '{name}', expected one of {', '.join(_MODULES)}")
-    rank: Rank = importlib.import_module(f"transforms.ranking.{_MODULES[name]}").rank
+    rank: Rank = importlib.import_module(f"semrank.transforms.ranking.{_MODULES[name]}").rank
     return rank

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from schemas.errors import InputError
-from transforms.context.descriptions import Descriptions
-from transforms.ranking.facts import Facts
-from transforms.ranking.layer_words import LayerWords, LayerWordSettings, expected_value, state_terms
-from transforms.ranking.naive_bayes import posteriors
-from transforms.ranking.reasons import reason_lists
-from transforms.ranking.topic_words import known_words, page_words, scored
+from semrank.schemas.errors import InputError
+from semrank.transforms.context.descriptions import Descriptions
+from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.ranking.layer_words import LayerWords, LayerWordSettings, expected_value, state_terms
+from semrank.transforms.ranking.naive_bayes import posteriors
+from semrank.transforms.ranking.reasons import reason_lists
+from semrank.transforms.ranking.topic_words import known_words, page_words, scored
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
-from transforms.columnar.arrays import Int64s, int64s, positions
-from transforms.columnar.ids import text_ids
-from transforms.ranking.facts import Facts
-from transforms.ranking.scores import SCORE_DECIMALS
-from transforms.ranking.web import Web
+from semrank.transforms.columnar.arrays import Int64s, int64s, positions
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.ranking.scores import SCORE_DECIMALS
+from semrank.transforms.ranking.web import Web
 
 Float64s = npt.NDArray[np.float64]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables import RANKED_SCHEMA, REASONS
-from transforms.columnar.arrays import column_array, int64s, list_column, list_parts, positions
+from semrank.schemas.tables import RANKED_SCHEMA, REASONS
+from semrank.transforms.columnar.arrays import column_array, int64s, list_column, list_parts, positions
 
 SCORED_SCHEMA = pa.schema(
     [pa.field("url_id", pa.int64()), pa.field("score", pa.float64()), pa.field("reasons", REASONS)]

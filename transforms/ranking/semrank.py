@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from schemas.tables import CONCEPTS, KEYWORDS, MATCH, RANKED_SCHEMA, REASONS
-from transforms.columnar.arrays import (
+from semrank.schemas.tables import CONCEPTS, KEYWORDS, MATCH, RANKED_SCHEMA, REASONS
+from semrank.transforms.columnar.arrays import (
     MAIN,
     Int64s,
     column_array,
@@ -29,14 +29,14 @@ from transforms.columnar.arrays import (
     pointers,
     positions,
 )
-from transforms.columnar.ids import set_id
-from transforms.lattice.context import Concepts
-from transforms.lattice.mining import LATTICE_SCHEMA, OBJECTS, MiningContext, lattice_concepts, mine_bundle
-from transforms.lattice.search_space import RankedContext
-from transforms.similarity.base_lattice import BaseLattice
-from transforms.similarity.concept_similarity import BestScores, best_per_object, matchings
-from transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy
-from transforms.similarity.settings import SimilaritySettings
+from semrank.transforms.columnar.ids import set_id
+from semrank.transforms.lattice.context import Concepts
+from semrank.transforms.lattice.mining import LATTICE_SCHEMA, OBJECTS, MiningContext, lattice_concepts, mine_bundle
+from semrank.transforms.lattice.search_space import RankedContext
+from semrank.transforms.similarity.base_lattice import BaseLattice
+from semrank.transforms.similarity.concept_similarity import BestScores, best_per_object, matchings
+from semrank.transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy
+from semrank.transforms.similarity.settings import SimilaritySettings
 
 CURRENT_CONCEPTS = "current_concepts"
 

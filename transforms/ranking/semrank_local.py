@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar.arrays import (
+from semrank.transforms.columnar.arrays import (
     MAIN,
     Int64s,
     column_array,
@@ -29,10 +29,10 @@ from transforms.columnar.arrays import (
     members,
     positions,
 )
-from transforms.columnar.idfilter import IdFilter
-from transforms.columnar.ids import text_ids
-from transforms.context import pages as context_pages
-from transforms.context.links import (
+from semrank.transforms.columnar.idfilter import IdFilter
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.context import pages as context_pages
+from semrank.transforms.context.links import (
     ID_SCHEMA,
     LINK_SCHEMA,
     Links,
@@ -42,18 +42,26 @@ from transforms.context.links import (
     link_edges,
     read_links,
 )
-from transforms.context.objects import BASE, OBJECT_SCHEMA, SUPPORTS, Corpus, Evidence, ObjectSettings, make_objects
-from transforms.context.pages import FETCHED_SCHEMA, TERM_SCHEMA, WORD_SCHEMA, WORDS, text_words
-from transforms.context.words import DEFAULT_LANGUAGE, lemmas_of
-from transforms.lattice.mining import LATTICE_SCHEMA, MiningContext, bundle_rows, lattice_table, mine_bundle
-from transforms.ranking.replay import Float64s, Moment, candidate_scores
-from transforms.ranking.semrank import SCORE_SCHEMA, Judge, Scoring, join_scores
-from transforms.similarity.settings import SimilaritySettings
-from transforms.weblog import relations
-from transforms.weblog.clicks import COLUMNS as CLICK_COLUMNS
-from transforms.weblog.clicks import Clicks, read_clicks, url_word_clicks
-from transforms.weblog.groups import user_groups, users_of_several_groups
-from transforms.weblog.sequences import click_edges, sequence_rows
+from semrank.transforms.context.objects import (
+    BASE,
+    OBJECT_SCHEMA,
+    SUPPORTS,
+    Corpus,
+    Evidence,
+    ObjectSettings,
+    make_objects,
+)
+from semrank.transforms.context.pages import FETCHED_SCHEMA, TERM_SCHEMA, WORD_SCHEMA, WORDS, text_words
+from semrank.transforms.context.words import DEFAULT_LANGUAGE, lemmas_of
+from semrank.transforms.lattice.mining import LATTICE_SCHEMA, MiningContext, bundle_rows, lattice_table, mine_bundle
+from semrank.transforms.ranking.replay import Float64s, Moment, candidate_scores
+from semrank.transforms.ranking.semrank import SCORE_SCHEMA, Judge, Scoring, join_scores
+from semrank.transforms.similarity.settings import SimilaritySettings
+from semrank.transforms.weblog import relations
+from semrank.transforms.weblog.clicks import COLUMNS as CLICK_COLUMNS
+from semrank.transforms.weblog.clicks import Clicks, read_clicks, url_word_clicks
+from semrank.transforms.weblog.groups import user_groups, users_of_several_groups
+from semrank.transforms.weblog.sequences import click_edges, sequence_rows
 
 Bools = npt.NDArray[np.bool_]
 

@@ -10,15 +10,15 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables import KEYWORDS, RELATIONS, conform
-from transforms.columnar.arrays import MAIN, column_array, int64s
-from transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, WritePartitions
-from transforms.context.steps import number_words
-from transforms.lattice import mining
-from transforms.lattice.steps import MineConcepts, PlanBundles
-from transforms.ranking import semrank
-from transforms.similarity.settings import SimilaritySettings
-from transforms.weblog.relations import ISA, PART_OF
+from semrank.schemas.tables import KEYWORDS, RELATIONS, conform
+from semrank.transforms.columnar.arrays import MAIN, column_array, int64s
+from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, WritePartitions
+from semrank.transforms.context.steps import number_words
+from semrank.transforms.lattice import mining
+from semrank.transforms.lattice.steps import MineConcepts, PlanBundles
+from semrank.transforms.ranking import semrank
+from semrank.transforms.similarity.settings import SimilaritySettings
+from semrank.transforms.weblog.relations import ISA, PART_OF
 
 
 class Ranked(NamedTuple):

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import apache_beam as beam
 import pyarrow as pa
 
-from transforms.columnar.arrays import MAIN
-from transforms.columnar.steps import Collection, MapTables, MergePartitions
-from transforms.context.descriptions import Descriptions
-from transforms.ranking import cosine, keyword, topic_words
-from transforms.ranking.topic_words import Topic, Vocabulary
+from semrank.transforms.columnar.arrays import MAIN
+from semrank.transforms.columnar.steps import Collection, MapTables, MergePartitions
+from semrank.transforms.context.descriptions import Descriptions
+from semrank.transforms.ranking import cosine, keyword, topic_words
+from semrank.transforms.ranking.topic_words import Topic, Vocabulary
 
 _SIZES = "sizes"
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from transforms.columnar.arrays import Int64s, column_array, int64s, sum_by_key
-from transforms.context.descriptions import Descriptions
-from transforms.ranking.facts import Facts
-from transforms.ranking.reasons import Term
-from transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
+from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, sum_by_key
+from semrank.transforms.context.descriptions import Descriptions
+from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.ranking.reasons import Term
+from semrank.transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
 
 WORD_COUNT_SCHEMA = pa.schema([pa.field("word", pa.int64()), pa.field("count", pa.int64())])
 """How often a word, by its number, occurs in the seeds."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from transforms.columnar.arrays import (
+from semrank.transforms.columnar.arrays import (
     Int64s,
     bounded_slices,
     column_array,
@@ -27,16 +27,16 @@ from transforms.columnar.arrays import (
     positions,
     ragged,
 )
-from transforms.columnar.idfilter import MIN_BITS, IdFilter
-from transforms.columnar.ids import check_collisions, digest_table, text_digests
-from transforms.context import describe
-from transforms.context.descriptions import BLOCKS, Bools, Descriptions, counts_matrix
-from transforms.context.links import read_links
-from transforms.context.pages import WORD_SCHEMA, WORDS, Wanted, word_counts
-from transforms.context.words import DEFAULT_LANGUAGE, lemmas_of
-from transforms.ranking.facts import Facts
-from transforms.weblog.clicks import read_clicks, url_word_clicks
-from transforms.weblog.sequences import click_edges, sequence_rows
+from semrank.transforms.columnar.idfilter import MIN_BITS, IdFilter
+from semrank.transforms.columnar.ids import check_collisions, digest_table, text_digests
+from semrank.transforms.context import describe
+from semrank.transforms.context.descriptions import BLOCKS, Bools, Descriptions, counts_matrix
+from semrank.transforms.context.links import read_links
+from semrank.transforms.context.pages import WORD_SCHEMA, WORDS, Wanted, word_counts
+from semrank.transforms.context.words import DEFAULT_LANGUAGE, lemmas_of
+from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.weblog.clicks import read_clicks, url_word_clicks
+from semrank.transforms.weblog.sequences import click_edges, sequence_rows
 
 SOURCE_BYTES = 8 << 20
 """Bytes of text whose anchors are looked for at a time: their tokens take some ten times as much memory."""

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from transforms.lattice.context import Concepts
-from transforms.similarity.hierarchy import Bools, IcsRows, Int64s, WeightedHierarchy, clicked_first
-from transforms.similarity.word_pairs import WordPairs
+from semrank.transforms.lattice.context import Concepts
+from semrank.transforms.similarity.hierarchy import Bools, IcsRows, Int64s, WeightedHierarchy, clicked_first
+from semrank.transforms.similarity.word_pairs import WordPairs
 
 BOUND_UNITS = 1 << 12
 """Steps in 1 of the values that are summed to bounds, rounded up; uint16 takes sums of up to 15, uint32 larger ones."""

@@ -26,14 +26,14 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from transforms.lattice.context import Concepts
-from transforms.similarity.base_lattice import BLOCK_CELLS, BaseLattice, RelatedWords, WordSimilarities
-from transforms.similarity.contest import Floor, Race, Search
-from transforms.similarity.every_pair import able_rows, chunks, search_chunk
-from transforms.similarity.hierarchy import ICS_UNITS, Float64s, Int64s, WeightedHierarchy
-from transforms.similarity.linked import Linked, linked_parts, try_known
-from transforms.similarity.settings import SimilaritySettings
-from transforms.similarity.word_pairs import WordPairs
+from semrank.transforms.lattice.context import Concepts
+from semrank.transforms.similarity.base_lattice import BLOCK_CELLS, BaseLattice, RelatedWords, WordSimilarities
+from semrank.transforms.similarity.contest import Floor, Race, Search
+from semrank.transforms.similarity.every_pair import able_rows, chunks, search_chunk
+from semrank.transforms.similarity.hierarchy import ICS_UNITS, Float64s, Int64s, WeightedHierarchy
+from semrank.transforms.similarity.linked import Linked, linked_parts, try_known
+from semrank.transforms.similarity.settings import SimilaritySettings
+from semrank.transforms.similarity.word_pairs import WordPairs
 
 Words: TypeAlias = npt.NDArray[np.integer]
 _Value = TypeVar("_Value", np.float64, np.int64)

@@ -10,11 +10,11 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from transforms.columnar.arrays import group_starts
-from transforms.lattice.context import Concepts
-from transforms.similarity.base_lattice import BaseLattice, ones
-from transforms.similarity.hierarchy import Bools, Float64s, Int64s
-from transforms.similarity.settings import EDGE_KINDS, SimilaritySettings
+from semrank.transforms.columnar.arrays import group_starts
+from semrank.transforms.lattice.context import Concepts
+from semrank.transforms.similarity.base_lattice import BaseLattice, ones
+from semrank.transforms.similarity.hierarchy import Bools, Float64s, Int64s
+from semrank.transforms.similarity.settings import EDGE_KINDS, SimilaritySettings
 
 FIRST_TRIES = 4
 """Pairs of a row that are tried together once all that are left are listed; a round costs as much as some pairs."""

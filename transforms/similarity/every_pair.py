@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from transforms.columnar.arrays import group_starts
-from transforms.similarity.base_lattice import BLOCK_CELLS, BOUND_UNITS, WordSimilarities, word_limit
-from transforms.similarity.contest import Contest, Pairs, Search, edge_counts, first_of_rows
-from transforms.similarity.hierarchy import Float64s, Int64s
-from transforms.similarity.settings import SIMILARITY_DECIMALS
+from semrank.transforms.columnar.arrays import group_starts
+from semrank.transforms.similarity.base_lattice import BLOCK_CELLS, BOUND_UNITS, WordSimilarities, word_limit
+from semrank.transforms.similarity.contest import Contest, Pairs, Search, edge_counts, first_of_rows
+from semrank.transforms.similarity.hierarchy import Float64s, Int64s
+from semrank.transforms.similarity.settings import SIMILARITY_DECIMALS
 
 Float32s: TypeAlias = npt.NDArray[np.float32]
 Units: TypeAlias = npt.NDArray[np.uint16]

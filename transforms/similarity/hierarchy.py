@@ -27,8 +27,8 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from schemas.errors import InputError
-from transforms.columnar.arrays import pointers, ragged
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.arrays import pointers, ragged
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
 Int64s: TypeAlias = npt.NDArray[np.int64]

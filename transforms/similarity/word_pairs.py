@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from transforms.columnar.arrays import pointers, ragged
-from transforms.similarity.hierarchy import (
+from semrank.transforms.columnar.arrays import pointers, ragged
+from semrank.transforms.similarity.hierarchy import (
     ICS_UNITS,
     TILE_CELLS,
     Bools,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS, TIMESTAMP, TableSchema, conform
+from semrank.schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS, TIMESTAMP, TableSchema, conform
 
 TABLES: Mapping[str, TableSchema] = {
     schema.name: schema for schema in (PAGES, LINKS, CLICKS, ALIASES, HISTORY, REJECTS)

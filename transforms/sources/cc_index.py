@@ -20,14 +20,14 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.errors import InputError
-from schemas.tables import TIMESTAMP
-from transforms.sources.batch import BatchBuilder, SourceBatch
-from transforms.sources.languages import language_code
-from transforms.sources.pages import Fetch, page, settle_status
-from transforms.sources.parquet import open_parquet, read_batches
-from transforms.sources.payload import HTML_TYPES
-from transforms.sources.urls import canonical_url
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import TIMESTAMP
+from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
+from semrank.transforms.sources.languages import language_code
+from semrank.transforms.sources.pages import Fetch, page, settle_status
+from semrank.transforms.sources.parquet import open_parquet, read_batches
+from semrank.transforms.sources.payload import HTML_TYPES
+from semrank.transforms.sources.urls import canonical_url
 
 STAGE = "cc-index"
 

@@ -10,8 +10,8 @@ import codecs
 import html
 import re
 
-from transforms.sources.html import MAX_TITLE_CHARS, decode_html
-from transforms.sources.links import squeeze
+from semrank.transforms.sources.html import MAX_TITLE_CHARS, decode_html
+from semrank.transforms.sources.links import squeeze
 
 PDF = "application/pdf"
 _XML = re.compile(r"(?:application|text)/(?:[a-z0-9.-]+\+)?xml")

@@ -31,7 +31,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 import requests
 import urllib3
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
 
 CHUNK_BYTES = 1 << 18
 """Bytes read at a time: small enough to show progress on a slow line, large enough to cost nothing on a fast one."""

@@ -10,15 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from schemas.errors import InputError
-from transforms.columnar import files
-from transforms.sources import cc_index, heritrix, nutch, scrapy, tables, warc, wat, wet
-from transforms.sources.archive import may_be_archive
-from transforms.sources.batch import SourceBatch
-from transforms.sources.download import Policy, download
-from transforms.sources.logs.lines import DamagedStreamError, decompressed, is_compressed, line_range
-from transforms.sources.pages import CrawlLimits
-from transforms.sources.parquet import groups_in_range
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar import files
+from semrank.transforms.sources import cc_index, heritrix, nutch, scrapy, tables, warc, wat, wet
+from semrank.transforms.sources.archive import may_be_archive
+from semrank.transforms.sources.batch import SourceBatch
+from semrank.transforms.sources.download import Policy, download
+from semrank.transforms.sources.logs.lines import DamagedStreamError, decompressed, is_compressed, line_range
+from semrank.transforms.sources.pages import CrawlLimits
+from semrank.transforms.sources.parquet import groups_in_range
 
 MAX_LISTING_BYTES = 64 << 20
 """Bytes of a list of paths, decompressed: four times the longest list of Common Crawl's crawls."""

@@ -22,11 +22,11 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from transforms.sources.batch import BatchBuilder, SourceBatch
-from transforms.sources.json_lines import quote, read_lines
-from transforms.sources.pages import GONE, REDIRECT, REDIRECTS, microseconds
-from transforms.sources.payload import HTML_TYPES, media_type
-from transforms.sources.urls import canonical_url
+from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
+from semrank.transforms.sources.json_lines import quote, read_lines
+from semrank.transforms.sources.pages import GONE, REDIRECT, REDIRECTS, microseconds
+from semrank.transforms.sources.payload import HTML_TYPES, media_type
+from semrank.transforms.sources.urls import canonical_url
 
 STAGE = "heritrix"
 

@@ -13,8 +13,8 @@ from resiliparse.parse.html import HTMLTree
 from resiliparse.parse.html.node import ElementNode
 from resiliparse.parse.lang import detect_fast
 
-from transforms.sources.languages import language_code
-from transforms.sources.links import DEFAULT_MAX_LINKS, PageLinks, squeeze
+from semrank.transforms.sources.languages import language_code
+from semrank.transforms.sources.links import DEFAULT_MAX_LINKS, PageLinks, squeeze
 
 MAX_HTML_BYTES = 4 << 20
 """Bytes of a page that are parsed: crawlers cut pages at 1-5 MiB, and what follows is data, not text."""

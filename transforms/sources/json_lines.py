@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
-from transforms.sources.batch import MAX_REJECT_CHARS
-from transforms.sources.logs.lines import DamagedStreamError, decompressed
+from semrank.transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
+from semrank.transforms.sources.batch import MAX_REJECT_CHARS
+from semrank.transforms.sources.logs.lines import DamagedStreamError, decompressed
 
 _MARK = b"\xef\xbb\xbf"
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import can_ada
 
-from transforms.sources.urls import MAX_URL_CHARS, CanonicalUrl, canonical_url, parse_base
+from semrank.transforms.sources.urls import MAX_URL_CHARS, CanonicalUrl, canonical_url, parse_base
 
 DEFAULT_MAX_LINKS = 2_000
 """Links taken from a page, in document order: menus and maps of large sites stay below it, link farms don't."""

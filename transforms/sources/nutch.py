@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO, NamedTuple
 
-from transforms.sources.batch import BatchBuilder, SourceBatch
-from transforms.sources.json_lines import parse_object, quote, read_lines
-from transforms.sources.pages import Fetch, microseconds, page, redirect, settle_status
-from transforms.sources.urls import canonical_url
+from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
+from semrank.transforms.sources.json_lines import parse_object, quote, read_lines
+from semrank.transforms.sources.pages import Fetch, microseconds, page, redirect, settle_status
+from semrank.transforms.sources.urls import canonical_url
 
 STAGE = "nutch"
 

@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables import GONE_STATUSES
-from transforms.columnar.ids import text_ids
-from transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
-from transforms.sources.batch import BatchBuilder, Capture, well_formed
-from transforms.sources.links import DEFAULT_MAX_LINKS, PageLinks
-from transforms.sources.urls import canonical_url
+from semrank.schemas.tables import GONE_STATUSES
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
+from semrank.transforms.sources.batch import BatchBuilder, Capture, well_formed
+from semrank.transforms.sources.links import DEFAULT_MAX_LINKS, PageLinks
+from semrank.transforms.sources.urls import canonical_url
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 """Status codes that send a client on to the Location header (RFC 9110, 15.4)."""

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from transforms.columnar.arrays import column_array
-from transforms.columnar.damage import UNREADABLE, unreadable
-from transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
-from transforms.sources.batch import MAX_REJECT_CHARS
+from semrank.transforms.columnar.arrays import column_array
+from semrank.transforms.columnar.damage import UNREADABLE, unreadable
+from semrank.transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
+from semrank.transforms.sources.batch import MAX_REJECT_CHARS
 
 MAGIC = b"PAR1"
 """How a Parquet file begins (and ends)."""

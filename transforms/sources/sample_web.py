@@ -32,9 +32,9 @@ import pyarrow.parquet as pq
 from fastwarc.stream_io import GzipWriter
 from fastwarc.warc import WarcRecord, WarcRecordType
 
-from schemas.tables import CLICKS, TOPICS, conform
-from transforms.sources import sample_vocabulary as vocabulary
-from transforms.sources.sample_vocabulary import Entry, Topic
+from semrank.schemas.tables import CLICKS, TOPICS, conform
+from semrank.transforms.sources import sample_vocabulary as vocabulary
+from semrank.transforms.sources.sample_vocabulary import Entry, Topic
 
 VERSION = 1
 """Raised whenever a byte of the sample changes."""

@@ -23,15 +23,15 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from transforms.sources.batch import BatchBuilder, SourceBatch, well_formed
-from transforms.sources.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language, read_html
-from transforms.sources.json_lines import parse_object, quote, read_lines
-from transforms.sources.languages import language_code
-from transforms.sources.links import PageLinks, squeeze
-from transforms.sources.logs.times import written_times
-from transforms.sources.pages import REDIRECT, CrawlLimits, Fetch, page, settle_status
-from transforms.sources.payload import looks_like_html
-from transforms.sources.urls import canonical_url
+from semrank.transforms.sources.batch import BatchBuilder, SourceBatch, well_formed
+from semrank.transforms.sources.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language, read_html
+from semrank.transforms.sources.json_lines import parse_object, quote, read_lines
+from semrank.transforms.sources.languages import language_code
+from semrank.transforms.sources.links import PageLinks, squeeze
+from semrank.transforms.sources.logs.times import written_times
+from semrank.transforms.sources.pages import REDIRECT, CrawlLimits, Fetch, page, settle_status
+from semrank.transforms.sources.payload import looks_like_html
+from semrank.transforms.sources.urls import canonical_url
 
 STAGE = "scrapy"
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS
-from transforms.columnar.arrays import (
+from semrank.schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS
+from semrank.transforms.columnar.arrays import (
     MAIN,
     Int64s,
     column_array,
@@ -27,8 +27,8 @@ from transforms.columnar.arrays import (
     positions,
     sort_rows,
 )
-from transforms.columnar.ids import text_ids
-from transforms.sources.pages import META_REFRESH, REDIRECT, page_states
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.sources.pages import META_REFRESH, REDIRECT, page_states
 
 MAX_HOPS = 20
 """Aliases followed from one address, the bound of browsers (Fetch standard, HTTP-redirect fetch)."""

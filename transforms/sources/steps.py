@@ -10,16 +10,23 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS
-from transforms.columnar import files
-from transforms.columnar.arrays import MAIN, bounded_slices
-from transforms.columnar.ids import text_ids
-from transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, WriteOne, WritePartitions
-from transforms.sources import snapshot
-from transforms.sources.batch import TABLES, SourceBatch
-from transforms.sources.download import shown_url
-from transforms.sources.logs.sessions import click_sequences
-from transforms.sources.traps import trap_candidates, trap_marks
+from semrank.schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS
+from semrank.transforms.columnar import files
+from semrank.transforms.columnar.arrays import MAIN, bounded_slices
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.columnar.steps import (
+    Collection,
+    GatherTables,
+    MapTables,
+    MergePartitions,
+    WriteOne,
+    WritePartitions,
+)
+from semrank.transforms.sources import snapshot
+from semrank.transforms.sources.batch import TABLES, SourceBatch
+from semrank.transforms.sources.download import shown_url
+from semrank.transforms.sources.logs.sessions import click_sequences
+from semrank.transforms.sources.traps import trap_candidates, trap_marks
 
 BALANCE, VISITS = snapshot.BALANCE, "visits"
 CAPTURED = "captured"

@@ -17,15 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from schemas.errors import InputError
-from schemas.tables import CLICKS, LINKS, PAGES, TableSchema, conform
-from transforms.columnar.arrays import column_array
-from transforms.sources.batch import MAX_REJECT_CHARS, BatchBuilder, SourceBatch
-from transforms.sources.json_lines import parse_object, quote, read_lines
-from transforms.sources.logs.lines import is_compressed
-from transforms.sources.logs.times import written_times
-from transforms.sources.parquet import MAGIC, open_parquet, read_batches
-from transforms.sources.urls import canonicalize
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import CLICKS, LINKS, PAGES, TableSchema, conform
+from semrank.transforms.columnar.arrays import column_array
+from semrank.transforms.sources.batch import MAX_REJECT_CHARS, BatchBuilder, SourceBatch
+from semrank.transforms.sources.json_lines import parse_object, quote, read_lines
+from semrank.transforms.sources.logs.lines import is_compressed
+from semrank.transforms.sources.logs.times import written_times
+from semrank.transforms.sources.parquet import MAGIC, open_parquet, read_batches
+from semrank.transforms.sources.urls import canonicalize
 
 TABLES: dict[str, TableSchema] = {table.name: table for table in (PAGES, LINKS, CLICKS)}
 """The tables that users bring."""

@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables import REJECTS
-from transforms.columnar.arrays import column_array
-from transforms.columnar.ids import mix_bits, text_ids
+from semrank.schemas.tables import REJECTS
+from semrank.transforms.columnar.arrays import column_array
+from semrank.transforms.columnar.ids import mix_bits, text_ids
 
 STAGE = "trap"
 

@@ -21,13 +21,13 @@ import hashlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from transforms.sources.archive import Record, read_records
-from transforms.sources.batch import BatchBuilder, SourceBatch
-from transforms.sources.documents import document_title, may_have_title
-from transforms.sources.html import MAX_TEXT_CHARS, decode_html, guess_language, read_html
-from transforms.sources.links import PageLinks
-from transforms.sources.pages import CrawlLimits, Fetch, microseconds, page, settle_status
-from transforms.sources.payload import (
+from semrank.transforms.sources.archive import Record, read_records
+from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
+from semrank.transforms.sources.documents import document_title, may_have_title
+from semrank.transforms.sources.html import MAX_TEXT_CHARS, decode_html, guess_language, read_html
+from semrank.transforms.sources.links import PageLinks
+from semrank.transforms.sources.pages import CrawlLimits, Fetch, microseconds, page, settle_status
+from semrank.transforms.sources.payload import (
     HTML_TYPES,
     HttpMessage,
     decode_body,
@@ -35,7 +35,7 @@ from transforms.sources.payload import (
     media_type,
     parse_http,
 )
-from transforms.sources.urls import canonical_url
+from semrank.transforms.sources.urls import canonical_url
 
 STAGE = "warc"
 NOT_MODIFIED = 304

@@ -14,13 +14,13 @@ import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from transforms.sources.archive import Record, read_records
-from transforms.sources.batch import BatchBuilder, SourceBatch
-from transforms.sources.html import MAX_TITLE_CHARS
-from transforms.sources.links import PageLinks, squeeze
-from transforms.sources.pages import CrawlLimits, Fetch, microseconds, page, settle_status
-from transforms.sources.payload import HTML_TYPES, media_type
-from transforms.sources.urls import canonical_url
+from semrank.transforms.sources.archive import Record, read_records
+from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
+from semrank.transforms.sources.html import MAX_TITLE_CHARS
+from semrank.transforms.sources.links import PageLinks, squeeze
+from semrank.transforms.sources.pages import CrawlLimits, Fetch, microseconds, page, settle_status
+from semrank.transforms.sources.payload import HTML_TYPES, media_type
+from semrank.transforms.sources.urls import canonical_url
 
 STAGE = "wat"
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from transforms.sources.archive import read_records
-from transforms.sources.batch import BatchBuilder, SourceBatch
-from transforms.sources.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language
-from transforms.sources.languages import language_code
-from transforms.sources.links import squeeze
-from transforms.sources.pages import CrawlLimits, Fetch, microseconds, page
-from transforms.sources.urls import canonical_url
+from semrank.transforms.sources.archive import read_records
+from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
+from semrank.transforms.sources.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language
+from semrank.transforms.sources.languages import language_code
+from semrank.transforms.sources.links import squeeze
+from semrank.transforms.sources.pages import CrawlLimits, Fetch, microseconds, page
+from semrank.transforms.sources.urls import canonical_url
 
 STAGE = "wet"
 

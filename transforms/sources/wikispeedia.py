@@ -38,11 +38,11 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from schemas.errors import InputError
-from schemas.tables import TOPICS
-from transforms.columnar.ids import text_ids
-from transforms.sources.batch import BatchBuilder, SourceBatch
-from transforms.sources.urls import canonical_url
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import TOPICS
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
+from semrank.transforms.sources.urls import canonical_url
 
 GRAPH = "wikispeedia_paths-and-graph"
 """Folder and archive of articles, links, categories and paths."""

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar.arrays import (
+from semrank.transforms.columnar.arrays import (
     Int64s,
     column_array,
     group_starts,
@@ -22,7 +22,7 @@ from transforms.columnar.arrays import (
     ragged,
     row_keys,
 )
-from transforms.columnar.ids import text_digests, text_ids
+from semrank.transforms.columnar.ids import text_digests, text_ids
 
 COLUMNS = ("user_id", "user_group", "session_id", "query", "keywords", "clicked_at", "position", "url")
 """Columns of the clicks table that the reader takes."""

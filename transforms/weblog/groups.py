@@ -12,9 +12,9 @@ from typing import Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from transforms.columnar.arrays import Int64s, group_starts, int64s
-from transforms.columnar.ids import combine_ids, mix_bits
-from transforms.weblog.clicks import NO_GROUP, Clicks
+from semrank.transforms.columnar.arrays import Int64s, group_starts, int64s
+from semrank.transforms.columnar.ids import combine_ids, mix_bits
+from semrank.transforms.weblog.clicks import NO_GROUP, Clicks
 
 UserGroups = Literal["given", "one", "minhash"]
 USER_GROUPS: tuple[str, ...] = get_args(UserGroups)

@@ -15,9 +15,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar.arrays import Int64s, group_starts, int64s, members, positions, ragged, row_keys, sum_by_key
-from transforms.columnar.ids import combine_ids
-from transforms.weblog.clicks import Clicks
+from semrank.transforms.columnar.arrays import (
+    Int64s,
+    group_starts,
+    int64s,
+    members,
+    positions,
+    ragged,
+    row_keys,
+    sum_by_key,
+)
+from semrank.transforms.columnar.ids import combine_ids
+from semrank.transforms.weblog.clicks import Clicks
 
 ISA, PART_OF = "ISA", "PART_OF"
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from transforms.columnar.arrays import group_starts, int64s, row_keys
-from transforms.weblog.clicks import Clicks
+from semrank.transforms.columnar.arrays import group_starts, int64s, row_keys
+from semrank.transforms.weblog.clicks import Clicks
 
 SEQUENCE_GAP_SECONDS = 30 * 60
 """Longest pause inside a click sequence."""

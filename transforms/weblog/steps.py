@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from transforms.columnar.arrays import MAIN, Int64s, bounded_slices, int64s
-from transforms.columnar.ids import digest_table
-from transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, ReadParquet
-from transforms.weblog import relations, sequences
-from transforms.weblog.clicks import COLUMNS, WordsOf, read_clicks, url_word_clicks, word_clicks
-from transforms.weblog.groups import minhash_groups, user_groups, user_words, users_of_several_groups
+from semrank.transforms.columnar.arrays import MAIN, Int64s, bounded_slices, int64s
+from semrank.transforms.columnar.ids import digest_table
+from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, ReadParquet
+from semrank.transforms.weblog import relations, sequences
+from semrank.transforms.weblog.clicks import COLUMNS, WordsOf, read_clicks, url_word_clicks, word_clicks
+from semrank.transforms.weblog.groups import minhash_groups, user_groups, user_words, users_of_several_groups
 
 SEQUENCES, WORD_CLICKS, URL_CLICKS, WORDS, DIGESTS = "sequences", "word_clicks", "url_clicks", "words", "digests"
 USERS, WITNESSES = "users", "witnesses"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.columnar.arrays import (
+from semrank.transforms.columnar.arrays import (
     PARTITION_BYTES,
     bounded_slices,
     distinct_rows,

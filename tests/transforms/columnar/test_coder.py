@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 from apache_beam.coders.typecoders import registry
 
-from schemas.tables import CLICKS, FRONTIER
-from transforms.columnar.coder import ArrowTableCoder, register
+from semrank.schemas.tables import CLICKS, FRONTIER
+from semrank.transforms.columnar.coder import ArrowTableCoder, register
 
 
 def test_tables_come_back_equal() -> None:

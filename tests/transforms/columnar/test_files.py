@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from transforms.columnar import files
+from semrank.transforms.columnar import files
 
 
 @pytest.mark.parametrize("prefix", ["", "./", "inner/", "inner/../"])

@@ -10,9 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.columnar import idfilter
-from transforms.columnar.arrays import int64s, split_by_value
-from transforms.columnar.idfilter import MAX_BITS, MIN_BITS, IdFilter, filter_bits, filter_positions, filter_segment
+from semrank.transforms.columnar import idfilter
+from semrank.transforms.columnar.arrays import int64s, split_by_value
+from semrank.transforms.columnar.idfilter import (
+    MAX_BITS,
+    MIN_BITS,
+    IdFilter,
+    filter_bits,
+    filter_positions,
+    filter_segment,
+)
 
 
 def made(ids: np.ndarray, bits: int) -> IdFilter:

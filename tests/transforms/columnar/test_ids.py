@@ -9,7 +9,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.columnar.ids import (
+from semrank.transforms.columnar.ids import (
     DIGEST_SCHEMA,
     IdCollisionError,
     check_collisions,

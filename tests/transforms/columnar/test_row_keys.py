@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.columnar.arrays import dense_ranks, row_keys
+from semrank.transforms.columnar.arrays import dense_ranks, row_keys
 
 numbers = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)
 tables = st.integers(1, 6).flatmap(lambda width: st.lists(st.tuples(*[numbers] * width), min_size=1, max_size=40))

@@ -10,10 +10,10 @@ import apache_beam as beam
 import pyarrow as pa
 import pytest
 
-from schemas.errors import InputError
-from transforms.columnar import steps, worker_memory
-from transforms.columnar.steps import GatherTables, MapTables, limit_memory
-from transforms.columnar.worker_memory import HELD, OWN_BYTES, Held, Meter, check_held, held_by, machine_bytes
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar import steps, worker_memory
+from semrank.transforms.columnar.steps import GatherTables, MapTables, limit_memory
+from semrank.transforms.columnar.worker_memory import HELD, OWN_BYTES, Held, Meter, check_held, held_by, machine_bytes
 
 MIB = 1 << 20
 

@@ -10,13 +10,13 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.tables import LINKS, PAGES, conform
-from transforms.columnar.arrays import MAIN, Int64s, int64s, split_by_partition
-from transforms.columnar.idfilter import MIN_BITS, IdFilter
-from transforms.columnar.ids import text_ids
-from transforms.context import pages
-from transforms.context.links import DISCOVERED_SCHEMA, ID_SCHEMA, anchor_rows, read_links
-from transforms.context.objects import BASE, Corpus, Evidence, ObjectSettings, make_objects
+from semrank.schemas.tables import LINKS, PAGES, conform
+from semrank.transforms.columnar.arrays import MAIN, Int64s, int64s, split_by_partition
+from semrank.transforms.columnar.idfilter import MIN_BITS, IdFilter
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.context import pages
+from semrank.transforms.context.links import DISCOVERED_SCHEMA, ID_SCHEMA, anchor_rows, read_links
+from semrank.transforms.context.objects import BASE, Corpus, Evidence, ObjectSettings, make_objects
 
 LANGUAGE = "xx"
 """Has neither stop words nor lemmas, so that a text's words are plain to see."""

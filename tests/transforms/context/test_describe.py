@@ -19,20 +19,20 @@ from apache_beam.testing.test_pipeline import TestPipeline
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from schemas.tables import CLICKS, LINKS, PAGES
+from semrank.schemas.tables import CLICKS, LINKS, PAGES
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.columnar.steps import FilterIds, WriteOne
+from semrank.transforms.context import describe
+from semrank.transforms.context.description_steps import DescribeUrls
+from semrank.transforms.context.descriptions import BLOCKS, DESCRIPTION_SCHEMA, Descriptions
+from semrank.transforms.context.links import ID_SCHEMA
+from semrank.transforms.context.steps import Partitions
+from semrank.transforms.context.words import lemmas_of
+from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.ranking.web import Web
+from semrank.transforms.weblog.steps import ReadClickFacts
 from tests.snapshots import table_of
 from tests.strategies import START
-from transforms.columnar.ids import text_ids
-from transforms.columnar.steps import FilterIds, WriteOne
-from transforms.context import describe
-from transforms.context.description_steps import DescribeUrls
-from transforms.context.descriptions import BLOCKS, DESCRIPTION_SCHEMA, Descriptions
-from transforms.context.links import ID_SCHEMA
-from transforms.context.steps import Partitions
-from transforms.context.words import lemmas_of
-from transforms.ranking.facts import Facts
-from transforms.ranking.web import Web
-from transforms.weblog.steps import ReadClickFacts
 
 LANGUAGE = "xx"
 """Has neither stop words nor lemmas, so that a text's words are plain to see; numbers are tokens but no words."""

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transforms.context.words import (
+from semrank.transforms.context.words import (
     MAX_WORD_CHARACTERS,
     MIN_DETECTED_CHARACTERS,
     TOPICAL_WORDS,

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.tables import FRONTIER, RANKED_SCHEMA
-from transforms.columnar.arrays import int64s, split_by_value
-from transforms.columnar.ids import text_ids
-from transforms.frontier import budgets, order
-from transforms.frontier.budgets import Limits
+from semrank.schemas.tables import FRONTIER, RANKED_SCHEMA
+from semrank.transforms.columnar.arrays import int64s, split_by_value
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.frontier import budgets, order
+from semrank.transforms.frontier.budgets import Limits
 
 SCORES = (0.0, 0.25, 0.45, np.nextafter(0.45, 1), 0.7, 1.0)
 THRESHOLD = 0.45

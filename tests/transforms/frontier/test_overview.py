@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.errors import InputError
-from schemas.tables import FRONTIER
-from transforms.frontier import overview
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import FRONTIER
+from semrank.transforms.frontier import overview
 
 
 def frontier(scores: list[float], held: list[str | None]) -> list[dict[str, Any]]:

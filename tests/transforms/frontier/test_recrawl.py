@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.tables import RANKED_SCHEMA, TIMESTAMP
-from transforms.columnar.arrays import int64s
-from transforms.columnar.idfilter import IdFilter
-from transforms.columnar.ids import text_ids
-from transforms.frontier import recrawl
+from semrank.schemas.tables import RANKED_SCHEMA, TIMESTAMP
+from semrank.transforms.columnar.arrays import int64s
+from semrank.transforms.columnar.idfilter import IdFilter
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.frontier import recrawl
 
 EVERYTHING = IdFilter(64, np.full(8, 255, dtype=np.uint8))
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

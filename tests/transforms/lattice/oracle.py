@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 from hypothesis import strategies as st
 
-from transforms.columnar.arrays import Int64s
-from transforms.lattice.context import Concepts, FormalContext
+from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.lattice.context import Concepts, FormalContext
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 

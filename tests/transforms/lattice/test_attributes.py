@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.transforms.lattice.oracle import contexts, topical_context
-from transforms.lattice.attributes import (
+from semrank.transforms.lattice.attributes import (
     AttributeOrder,
     AttributeStatistics,
     attribute_statistics,
     predicted_work,
 )
-from transforms.lattice.context import FormalContext
+from semrank.transforms.lattice.context import FormalContext
+from tests.transforms.lattice.oracle import contexts, topical_context
 
 
 def test_order_is_by_support_and_then_number() -> None:

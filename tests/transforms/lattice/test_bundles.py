@@ -8,12 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semrank.transforms.lattice.attributes import (
+    AttributeOrder,
+    AttributeStatistics,
+    attribute_statistics,
+    predicted_work,
+)
+from semrank.transforms.lattice.bundles import Bundle, plan_bundles
+from semrank.transforms.lattice.closed_sets import closed_sets
+from semrank.transforms.lattice.context import FormalContext
+from semrank.transforms.lattice.search_space import RankedContext
 from tests.transforms.lattice.oracle import Pair, check, concepts_by_definition, contexts, listed, topical_context
-from transforms.lattice.attributes import AttributeOrder, AttributeStatistics, attribute_statistics, predicted_work
-from transforms.lattice.bundles import Bundle, plan_bundles
-from transforms.lattice.closed_sets import closed_sets
-from transforms.lattice.context import FormalContext
-from transforms.lattice.search_space import RankedContext
 
 
 @st.composite

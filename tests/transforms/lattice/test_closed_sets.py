@@ -10,6 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semrank.transforms.lattice import closed_sets as closed_sets_module
+from semrank.transforms.lattice import closed_sets_numpy
+from semrank.transforms.lattice.attributes import AttributeOrder
+from semrank.transforms.lattice.bundles import Bundle
+from semrank.transforms.lattice.closed_sets import Kernel, choose_kernel, closed_sets
+from semrank.transforms.lattice.context import FormalContext, enumeration_yields_top, top_concept
+from semrank.transforms.lattice.search_space import RankedContext
 from tests.transforms.lattice.oracle import (
     check,
     concepts_by_definition,
@@ -18,13 +25,6 @@ from tests.transforms.lattice.oracle import (
     listed,
     topical_context,
 )
-from transforms.lattice import closed_sets as closed_sets_module
-from transforms.lattice import closed_sets_numpy
-from transforms.lattice.attributes import AttributeOrder
-from transforms.lattice.bundles import Bundle
-from transforms.lattice.closed_sets import Kernel, choose_kernel, closed_sets
-from transforms.lattice.context import FormalContext, enumeration_yields_top, top_concept
-from transforms.lattice.search_space import RankedContext
 
 KERNELS: tuple[Kernel, ...] = ("numpy", "numba")
 
@@ -169,7 +169,7 @@ def test_a_batch_ends_before_its_extents_grow_large(kernel: Kernel, monkeypatch:
 
 
 def test_concepts_of_several_output_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = pytest.importorskip("transforms.lattice.closed_sets_numba")
+    compiled = pytest.importorskip("semrank.transforms.lattice.closed_sets_numba")
     context = topical_context(seed=2, **LARGER["many rows, few attributes"])
     expected = set(listed(closed_sets(context, kernel="numpy")))
     monkeypatch.setattr(compiled, "EXTENT_BUFFER", 10)
@@ -179,7 +179,7 @@ def test_concepts_of_several_output_buffers(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("name", LARGER)
 def test_a_workspace_that_grows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = pytest.importorskip("transforms.lattice.closed_sets_numba")
+    compiled = pytest.importorskip("semrank.transforms.lattice.closed_sets_numba")
     context = topical_context(seed=6, **LARGER[name])
     expected = set(listed(closed_sets(context, min_support=2, kernel="numpy")))
     monkeypatch.setattr(compiled, "FIRST_LENGTH", 1)
@@ -242,10 +242,10 @@ def test_contradicting_arguments_are_refused() -> None:
 
 def test_the_compiled_kernel_is_for_large_work(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
-    monkeypatch.delitem(sys.modules, "transforms.lattice.closed_sets_numba", raising=False)
+    monkeypatch.delitem(sys.modules, "semrank.transforms.lattice.closed_sets_numba", raising=False)
     assert choose_kernel(1e6) == "numpy"
     assert choose_kernel(1e8) == "numba"
-    monkeypatch.setitem(sys.modules, "transforms.lattice.closed_sets_numba", closed_sets_module)
+    monkeypatch.setitem(sys.modules, "semrank.transforms.lattice.closed_sets_numba", closed_sets_module)
     assert choose_kernel(1e6) == "numba"
     assert choose_kernel(10) == "numpy"
     monkeypatch.setattr("importlib.util.find_spec", {}.get)

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.lattice.attributes import AttributeOrder, AttributeStatistics, attribute_statistics
+from semrank.transforms.lattice.bundles import Bundle, plan_bundles
+from semrank.transforms.lattice.closed_sets import closed_sets
+from semrank.transforms.lattice.conditional import ConditionalRows, conditional_rows
+from semrank.transforms.lattice.context import FormalContext
 from tests.transforms.lattice.oracle import check, concepts_by_definition, contexts, listed, topical_context
 from tests.transforms.lattice.test_bundles import partitions, rows_of
-from transforms.columnar.arrays import Int64s
-from transforms.lattice.attributes import AttributeOrder, AttributeStatistics, attribute_statistics
-from transforms.lattice.bundles import Bundle, plan_bundles
-from transforms.lattice.closed_sets import closed_sets
-from transforms.lattice.conditional import ConditionalRows, conditional_rows
-from transforms.lattice.context import FormalContext
 
 
 def shuffled(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.lattice.drawing import MOST_ABREAST, Placed, place_nodes
+from semrank.transforms.lattice.drawing import MOST_ABREAST, Placed, place_nodes
 
 
 @st.composite

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.lattice.hasse import covers, levels
+from semrank.transforms.lattice.hasse import covers, levels
 
 INTENTS = st.lists(st.frozensets(st.sampled_from("abcdef")), unique=True, max_size=20)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+from semrank.transforms.ranking.layer_words import LayerWordSettings
 from tests.transforms.ranking.small_crawls import Crawl
 from tests.transforms.ranking.test_layers import oracle as layers_of
-from transforms.ranking.layer_words import LayerWordSettings
 
 
 def states_of(crawl: Crawl, count: int) -> dict[int, int]:

@@ -12,9 +12,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from scipy import sparse
 
-from transforms.columnar.arrays import split_by_partition
-from transforms.context.descriptions import BLOCKS, Descriptions
-from transforms.ranking.facts import Facts
+from semrank.transforms.columnar.arrays import split_by_partition
+from semrank.transforms.context.descriptions import BLOCKS, Descriptions
+from semrank.transforms.ranking.facts import Facts
 
 WORDS = ("bird", "crawl", "eagle", "hawk", "lattice", "nest", "spider", "wing")
 FOREIGN_WORD = "zebra"

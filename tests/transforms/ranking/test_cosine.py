@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
+from semrank.transforms.ranking import cosine
+from semrank.transforms.ranking.cosine import CosineSettings
+from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from tests.transforms.ranking.small_crawls import Crawl, Page, crawls
-from transforms.ranking import cosine
-from transforms.ranking.cosine import CosineSettings
-from transforms.ranking.scores import SCORED_SCHEMA
 
 SEED, NEAR, FAR, TOLD = 5, 6, 7, 8
 

@@ -14,14 +14,14 @@ from apache_beam.metrics.metric import MetricsFilter
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 from apache_beam.testing.util import assert_that
 
+from semrank.transforms.columnar.steps import NAMESPACE
+from semrank.transforms.ranking import cosine, hmm, keyword, link_context, relevancy_context
+from semrank.transforms.ranking.layer_steps import LEFT_OUT, RankByHmm, RankByLinkContext, RankByRelevancyContext
+from semrank.transforms.ranking.layer_words import LayerWordSettings
+from semrank.transforms.ranking.layers import LayerSettings
+from semrank.transforms.ranking.scores import SCORED_SCHEMA
+from semrank.transforms.ranking.text_steps import RankByCosine, RankByKeyword
 from tests.transforms.ranking.small_crawls import Crawl, Page, random_crawl
-from transforms.columnar.steps import NAMESPACE
-from transforms.ranking import cosine, hmm, keyword, link_context, relevancy_context
-from transforms.ranking.layer_steps import LEFT_OUT, RankByHmm, RankByLinkContext, RankByRelevancyContext
-from transforms.ranking.layer_words import LayerWordSettings
-from transforms.ranking.layers import LayerSettings
-from transforms.ranking.scores import SCORED_SCHEMA
-from transforms.ranking.text_steps import RankByCosine, RankByKeyword
 
 WORDS = LayerWordSettings(LayerSettings(3))
 CAPPED = LayerWordSettings(LayerSettings(4, max_urls=5))

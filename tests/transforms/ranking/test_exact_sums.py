@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from transforms.ranking import exact_sums
+from semrank.transforms.ranking import exact_sums
 
 VALUES = arrays.arrays(np.float64, st.tuples(st.integers(0, 30), st.just(3)), elements=st.floats(-1000, 1000, width=32))
 

@@ -21,13 +21,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from semrank.transforms.columnar.arrays import split_by_partition
+from semrank.transforms.columnar.steps import WriteOne
+from semrank.transforms.ranking import exact_sums, focused
+from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.ranking.focused_steps import RankByFocused
+from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from tests.transforms.ranking.small_crawls import Crawl, Page, crawls, random_crawl
-from transforms.columnar.arrays import split_by_partition
-from transforms.columnar.steps import WriteOne
-from transforms.ranking import exact_sums, focused
-from transforms.ranking.facts import Facts
-from transforms.ranking.focused_steps import RankByFocused
-from transforms.ranking.scores import SCORED_SCHEMA
 
 Vector = Mapping[Any, float]
 

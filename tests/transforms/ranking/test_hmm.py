@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
+from semrank.transforms.ranking import hmm
+from semrank.transforms.ranking.hmm import STEP_SCHEMA, BrowsingModel, HmmSettings, transition_matrix
+from semrank.transforms.ranking.layer_words import LayerWords, LayerWordSettings
+from semrank.transforms.ranking.layers import LayerSettings
+from semrank.transforms.ranking.naive_bayes import NaiveBayes, NaiveBayesSettings, posteriors
+from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from tests.transforms.ranking.layer_oracle import likelihoods, normalised, state_words, states_of
 from tests.transforms.ranking.small_crawls import Crawl, Page, crawls
-from transforms.ranking import hmm
-from transforms.ranking.hmm import STEP_SCHEMA, BrowsingModel, HmmSettings, transition_matrix
-from transforms.ranking.layer_words import LayerWords, LayerWordSettings
-from transforms.ranking.layers import LayerSettings
-from transforms.ranking.naive_bayes import NaiveBayes, NaiveBayesSettings, posteriors
-from transforms.ranking.scores import SCORED_SCHEMA
 
 
 def oracle_transitions(crawl: Crawl, count: int, smoothing: float) -> list[list[float]]:

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from schemas.tables import CLICKS, PAGES
+from semrank.schemas.tables import CLICKS, PAGES
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.ranking.holdout import ClickTargets, plain_text
 from tests.snapshots import table_of
-from transforms.columnar.ids import text_ids
-from transforms.ranking.holdout import ClickTargets, plain_text
 
 START = datetime.datetime(2024, 5, 1, tzinfo=datetime.UTC)
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
+from semrank.transforms.ranking import keyword
+from semrank.transforms.ranking.keyword import KeywordSettings
+from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from tests.transforms.ranking.small_crawls import Crawl, Page, crawls
-from transforms.ranking import keyword
-from transforms.ranking.keyword import KeywordSettings
-from transforms.ranking.scores import SCORED_SCHEMA
 
 
 def oracle_keywords(crawl: Crawl, count: int) -> set[str]:

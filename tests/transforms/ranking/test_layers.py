@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.arrays import MAIN, int64s, split_by_partition
+from semrank.transforms.ranking import layers
+from semrank.transforms.ranking.layers import BUCKETS, LayerSettings
 from tests.transforms.ranking.small_crawls import Crawl, Page, crawls, random_crawl
-from transforms.columnar.arrays import MAIN, int64s, split_by_partition
-from transforms.ranking import layers
-from transforms.ranking.layers import BUCKETS, LayerSettings
 
 
 def oracle(crawl: Crawl, count: int) -> dict[int, int]:

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
+from semrank.transforms.ranking import link_context
+from semrank.transforms.ranking.layer_words import LayerWordSettings
+from semrank.transforms.ranking.layers import LayerSettings
+from semrank.transforms.ranking.link_context import LinkContextSettings
+from semrank.transforms.ranking.naive_bayes import NaiveBayesSettings
+from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from tests.transforms.ranking.layer_oracle import likelihoods, normalised
 from tests.transforms.ranking.small_crawls import Crawl, Page, crawls
-from transforms.ranking import link_context
-from transforms.ranking.layer_words import LayerWordSettings
-from transforms.ranking.layers import LayerSettings
-from transforms.ranking.link_context import LinkContextSettings
-from transforms.ranking.naive_bayes import NaiveBayesSettings
-from transforms.ranking.scores import SCORED_SCHEMA
 
 
 def oracle(crawl: Crawl, url: int, settings: LinkContextSettings) -> tuple[int | None, float]:

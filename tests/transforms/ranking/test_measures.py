@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.ranking.measures import (
+from semrank.transforms.ranking.measures import (
     DRAWS,
     crawl_curve,
     f_measure,

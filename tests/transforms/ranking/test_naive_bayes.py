@@ -15,8 +15,8 @@ from hypothesis.extra import numpy as arrays
 from scipy import sparse
 from sklearn.naive_bayes import MultinomialNB
 
-from schemas.errors import InputError
-from transforms.ranking.naive_bayes import (
+from semrank.schemas.errors import InputError
+from semrank.transforms.ranking.naive_bayes import (
     NaiveBayes,
     NaiveBayesSettings,
     added_counts,

@@ -17,19 +17,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.runtime import beam_options
-from schemas.errors import InputError
-from schemas.tables import CLASSES
+from semrank.pipelines.runtime import beam_options
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import CLASSES
+from semrank.transforms.columnar.steps import WriteOne
+from semrank.transforms.ranking import ontology
+from semrank.transforms.ranking.ontology import OntologySettings, class_rows, rank, with_learned
+from semrank.transforms.ranking.ontology_database import learn_from_database
+from semrank.transforms.ranking.ontology_files import read_ontology
+from semrank.transforms.ranking.ontology_formats import format_ontology, parse_ontology
+from semrank.transforms.ranking.ontology_model import Ontology, OntologyClass
+from semrank.transforms.ranking.ontology_steps import RankByOntology
+from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from tests.transforms.ranking.small_crawls import WORDS, Crawl, Page, crawls, random_crawl
-from transforms.columnar.steps import WriteOne
-from transforms.ranking import ontology
-from transforms.ranking.ontology import OntologySettings, class_rows, rank, with_learned
-from transforms.ranking.ontology_database import learn_from_database
-from transforms.ranking.ontology_files import read_ontology
-from transforms.ranking.ontology_formats import format_ontology, parse_ontology
-from transforms.ranking.ontology_model import Ontology, OntologyClass
-from transforms.ranking.ontology_steps import RankByOntology
-from transforms.ranking.scores import SCORED_SCHEMA
 
 pytest.importorskip("rdflib")
 pytest.importorskip("sqlalchemy")

@@ -6,9 +6,9 @@ import inspect
 
 import pytest
 
-from pipelines.config import RANKERS
-from schemas.errors import InputError
-from transforms.ranking import registry
+from semrank.pipelines.config import RANKERS
+from semrank.schemas.errors import InputError
+from semrank.transforms.ranking import registry
 
 
 def test_the_names_are_those_of_rounds() -> None:

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
+from semrank.transforms.ranking import relevancy_context
+from semrank.transforms.ranking.layer_words import LayerWordSettings
+from semrank.transforms.ranking.layers import LayerSettings
+from semrank.transforms.ranking.relevancy_context import RelevancyContextSettings
+from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from tests.transforms.ranking.layer_oracle import likelihoods, normalised
 from tests.transforms.ranking.small_crawls import Crawl, Page, crawls
-from transforms.ranking import relevancy_context
-from transforms.ranking.layer_words import LayerWordSettings
-from transforms.ranking.layers import LayerSettings
-from transforms.ranking.relevancy_context import RelevancyContextSettings
-from transforms.ranking.scores import SCORED_SCHEMA
 
 
 def test_expected_worth_by_hand() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from transforms.ranking.replay import Float64s, Moment, candidate_scores, drawn_seeds, replay
+from semrank.transforms.ranking.replay import Float64s, Moment, candidate_scores, drawn_seeds, replay
 
 Edges = list[tuple[int, int]]
 

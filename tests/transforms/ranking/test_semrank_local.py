@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines.cli import main
-from schemas.tables import CLICKS, LINKS, PAGES
+from semrank.pipelines.cli import main
+from semrank.schemas.tables import CLICKS, LINKS, PAGES
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.ranking import semrank_local
+from semrank.transforms.ranking.replay import Moment
+from semrank.transforms.ranking.semrank_local import ClickLog, SemRankCrawler, SemRankWeb, make_round, score_round
 from tests.pipelines.test_definitions import random_web
 from tests.sample_snapshot import make_sample_snapshot
 from tests.snapshots import read_rows, table_of, write_snapshot
-from transforms.columnar.ids import text_ids
-from transforms.ranking import semrank_local
-from transforms.ranking.replay import Moment
-from transforms.ranking.semrank_local import ClickLog, SemRankCrawler, SemRankWeb, make_round, score_round
 
 Rows = list[dict[str, Any]]
 

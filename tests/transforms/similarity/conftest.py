@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from transforms.similarity import concept_similarity
+from semrank.transforms.similarity import concept_similarity
 
 
 @pytest.fixture(scope="module", params=[0, 1 << 12], ids=["linked first", "all pairs"])

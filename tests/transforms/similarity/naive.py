@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy
+from semrank.transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from tests.transforms.similarity.naive import NaiveHierarchy, Words, naive_similarity, word_sets
-from transforms.lattice.context import Concepts
-from transforms.similarity import base_lattice, concept_similarity, contest, every_pair, linked, word_pairs
-from transforms.similarity.base_lattice import BaseLattice
-from transforms.similarity.concept_similarity import (
+from semrank.transforms.lattice.context import Concepts
+from semrank.transforms.similarity import base_lattice, concept_similarity, contest, every_pair, linked, word_pairs
+from semrank.transforms.similarity.base_lattice import BaseLattice
+from semrank.transforms.similarity.concept_similarity import (
     BestPairs,
     BestScores,
     best_base_concepts,
@@ -27,10 +26,11 @@ from transforms.similarity.concept_similarity import (
     matchings,
     merge_best,
 )
-from transforms.similarity.contest import Floor
-from transforms.similarity.hierarchy import WeightedHierarchy
-from transforms.similarity.settings import SimilaritySettings
-from transforms.similarity.word_pairs import WordPairs
+from semrank.transforms.similarity.contest import Floor
+from semrank.transforms.similarity.hierarchy import WeightedHierarchy
+from semrank.transforms.similarity.settings import SimilaritySettings
+from semrank.transforms.similarity.word_pairs import WordPairs
+from tests.transforms.similarity.naive import NaiveHierarchy, Words, naive_similarity, word_sets
 
 pytestmark = pytest.mark.usefixtures("order_of_search")
 

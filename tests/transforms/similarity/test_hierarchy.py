@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.errors import InputError
-from tests.transforms.similarity.naive import NaiveHierarchy, Words, word_sets
-from transforms.similarity import hierarchy as kernel
-from transforms.similarity.hierarchy import (
+from semrank.schemas.errors import InputError
+from semrank.transforms.similarity import hierarchy as kernel
+from semrank.transforms.similarity.hierarchy import (
     TOP,
     WeightedHierarchy,
     build_hierarchy,
@@ -25,6 +24,7 @@ from transforms.similarity.hierarchy import (
     ics_block,
     path_from_top,
 )
+from tests.transforms.similarity.naive import NaiveHierarchy, Words, word_sets
 
 INTERNET, SPIDER, TECHNOLOGY, NETWORK, WEB_PAGE, OTHERS = range(6)
 P13 = Words(

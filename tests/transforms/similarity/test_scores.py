@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from schemas.errors import InputError
-from transforms.lattice.context import Concepts
-from transforms.similarity import every_pair, linked
-from transforms.similarity.base_lattice import BaseLattice
-from transforms.similarity.concept_similarity import BestScores, best_per_object, matchings
-from transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy, ics
-from transforms.similarity.settings import SimilaritySettings
-from transforms.similarity.word_pairs import WordPairs
+from semrank.schemas.errors import InputError
+from semrank.transforms.lattice.context import Concepts
+from semrank.transforms.similarity import every_pair, linked
+from semrank.transforms.similarity.base_lattice import BaseLattice
+from semrank.transforms.similarity.concept_similarity import BestScores, best_per_object, matchings
+from semrank.transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy, ics
+from semrank.transforms.similarity.settings import SimilaritySettings
+from semrank.transforms.similarity.word_pairs import WordPairs
 
 pytestmark = pytest.mark.usefixtures("order_of_search")
 

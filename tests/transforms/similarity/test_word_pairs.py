@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from semrank.transforms.similarity import word_pairs
+from semrank.transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy, ics_block
+from semrank.transforms.similarity.word_pairs import WordPairs
 from tests.transforms.similarity.naive import Words, word_sets
-from transforms.similarity import word_pairs
-from transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy, ics_block
-from transforms.similarity.word_pairs import WordPairs
 
 
 def check(hierarchy: WeightedHierarchy) -> None:

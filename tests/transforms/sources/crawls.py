@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from transforms.sources.batch import SourceBatch
+from semrank.transforms.sources.batch import SourceBatch
 
 HTML = b"<html lang=en><title>T</title><body><p>Some words of a page.</p><a href='/next'>on</a></body></html>"
 

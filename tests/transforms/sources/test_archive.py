@@ -9,8 +9,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semrank.transforms.sources.archive import Record, may_be_archive, read_records
 from tests.transforms.sources.crawls import arc, http, members, stream, warc
-from transforms.sources.archive import Record, may_be_archive, read_records
 
 RECORDS = [
     warc(b"software: x\r\n", None, kind="warcinfo", content_type="application/warc-fields"),

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from schemas.tables import LINKS, PAGES
-from transforms.sources.batch import CAPTURES, MAX_REJECT_CHARS, BatchBuilder, Capture, SourceBatch, well_formed
+from semrank.schemas.tables import LINKS, PAGES
+from semrank.transforms.sources.batch import CAPTURES, MAX_REJECT_CHARS, BatchBuilder, Capture, SourceBatch, well_formed
 
 
 def test_a_batch_that_does_not_balance_is_an_error() -> None:

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors import InputError
-from schemas.tables import PAGES, conform
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import PAGES, conform
+from semrank.transforms.sources import cc_index, heritrix, nutch, scrapy
+from semrank.transforms.sources.snapshot import newest_pages
 from tests.transforms.sources.crawls import stream, together
-from transforms.sources import cc_index, heritrix, nutch, scrapy
-from transforms.sources.snapshot import newest_pages
 
 URL = "http://example.com/page"
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
@@ -338,7 +338,7 @@ def test_csv_header_is_the_one_that_is_looked_for() -> None:
 
 
 def test_index_of_a_published_page(shared_data: Path) -> None:
-    from transforms.sources import warc
+    from semrank.transforms.sources import warc
 
     with (shared_data / "warc" / "whirlwind.warc.gz").open("rb") as opened:
         (page,) = together(warc.read(opened, source="f"))["pages"]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semrank.transforms.sources.documents import document_title, may_have_title
+from semrank.transforms.sources.warc import read
 from tests.transforms.sources.crawls import http, stream, together, warc
-from transforms.sources.documents import document_title, may_have_title
-from transforms.sources.warc import read
 
 
 def pdf(info: bytes, *, more: bytes = b"", trailer: bytes = b"<< /Size 9 /Info 7 0 R >>") -> bytes:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from schemas.errors import InputError
-from transforms.sources.download import CHUNK_BYTES, DownloadError, Policy, download, file_name
+from semrank.schemas.errors import InputError
+from semrank.transforms.sources.download import CHUNK_BYTES, DownloadError, Policy, download, file_name
 
 CONTENT = bytes(range(256)) * 8192  # 2 MiB
 HASTY = Policy(attempts=3, first_wait=0.001, longest_wait=0.01, connect_timeout=2, read_timeout=2)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transforms.sources.html import MAX_NESTING, decode_html, guess_language, read_html
-from transforms.sources.links import MAX_ANCHOR_CHARS, MAX_REFRESH_SECONDS
-from transforms.sources.urls import canonical_url
+from semrank.transforms.sources.html import MAX_NESTING, decode_html, guess_language, read_html
+from semrank.transforms.sources.links import MAX_ANCHOR_CHARS, MAX_REFRESH_SECONDS
+from semrank.transforms.sources.urls import canonical_url
 
 URL = "http://example.com/dir/page"
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from transforms.sources.languages import language_code
+from semrank.transforms.sources.languages import language_code
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from fastwarc.stream_io import BrotliWriter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semrank.transforms.sources.payload import HttpMessage, decode_body, looks_like_html, parse_http
 from tests.transforms.sources.crawls import http
-from transforms.sources.payload import HttpMessage, decode_body, looks_like_html, parse_http
 
 TEXT = b"<html>" + b"some text of a page " * 200 + b"</html>"
 CAP = 1 << 20

@@ -9,10 +9,10 @@ from urllib.parse import urljoin, urlsplit
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from semrank.transforms.sources.pages import CrawlLimits
+from semrank.transforms.sources.urls import canonical_url
+from semrank.transforms.sources.warc import read
 from tests.transforms.sources.crawls import together
-from transforms.sources.pages import CrawlLimits
-from transforms.sources.urls import canonical_url
-from transforms.sources.warc import read
 
 FILES = ["iana.warc.gz", "whirlwind.warc.gz", "resiliparse-warcfile.warc.gz", "example.warc.gz"]
 

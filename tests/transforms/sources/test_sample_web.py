@@ -20,9 +20,9 @@ import pytest
 from fastwarc.warc import ArchiveIterator as FastArchiveIterator
 from warcio.archiveiterator import ArchiveIterator
 
-from schemas.tables import CLICKS, TOPICS
-from transforms.sources.sample_vocabulary import TOPICS as VOCABULARY
-from transforms.sources.sample_web import (
+from semrank.schemas.tables import CLICKS, TOPICS
+from semrank.transforms.sources.sample_vocabulary import TOPICS as VOCABULARY
+from semrank.transforms.sources.sample_web import (
     SEED_TOPIC,
     SamplePage,
     captured_urls,
@@ -32,7 +32,7 @@ from transforms.sources.sample_web import (
     sample_seeds,
     sample_topics,
 )
-from transforms.sources.urls import canonical_url, canonicalize
+from semrank.transforms.sources.urls import canonical_url, canonicalize
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -123,7 +123,7 @@ def html_pages(answers: dict[str, SamplePage]) -> list[SamplePage]:
 
 def test_another_process_with_another_hash_seed_writes_the_same_bytes(written: dict[str, bytes]) -> None:
     code = (
-        "import hashlib; from transforms.sources.sample_web import sample_files\n"
+        "import hashlib; from semrank.transforms.sources.sample_web import sample_files\n"
         "print({path: hashlib.sha256(content).hexdigest() for path, content in sample_files()})"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "4242", "TZ": "Asia/Kathmandu"}

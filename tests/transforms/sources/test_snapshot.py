@@ -8,12 +8,12 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.tables import LINKS, PAGES
-from transforms.sources import snapshot
-from transforms.sources.batch import BatchBuilder, SourceBatch
-from transforms.sources.links import PageLinks
-from transforms.sources.pages import Fetch, page
-from transforms.sources.steps import _tables
+from semrank.schemas.tables import LINKS, PAGES
+from semrank.transforms.sources import snapshot
+from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
+from semrank.transforms.sources.links import PageLinks
+from semrank.transforms.sources.pages import Fetch, page
+from semrank.transforms.sources.steps import _tables
 
 Rows = dict[str, pa.Table]
 

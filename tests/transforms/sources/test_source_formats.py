@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
+from semrank.transforms.sources.formats import FORMATS, expand, listed_paths
+from semrank.transforms.sources.pages import CrawlLimits
 from tests.transforms.sources.crawls import http, members, stream, together, warc
 from tests.transforms.sources.test_crawl_formats import HERITRIX, NUTCH_HEADER, nutch_json, nutch_line
 from tests.transforms.sources.test_wat_wet import HTML, envelope
-from transforms.sources.formats import FORMATS, expand, listed_paths
-from transforms.sources.pages import CrawlLimits
 
 
 def parquet(columns: dict[str, list[Any]], rows: int) -> bytes:

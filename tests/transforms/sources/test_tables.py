@@ -12,11 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
+from semrank.transforms.sources.json_lines import read_lines
+from semrank.transforms.sources.parquet import groups_in_range
+from semrank.transforms.sources.tables import (
+    JSON_LINES,
+    PARQUET,
+    check_parquet,
+    read_json_lines,
+    read_parquet,
+    table_format,
+)
 from tests.transforms.sources.crawls import stream, together
-from transforms.sources.json_lines import read_lines
-from transforms.sources.parquet import groups_in_range
-from transforms.sources.tables import JSON_LINES, PARQUET, check_parquet, read_json_lines, read_parquet, table_format
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.tables import REJECTS
-from transforms.sources.traps import (
+from semrank.schemas.tables import REJECTS
+from semrank.transforms.sources.traps import (
     DEEP,
     ENDLESS,
     FACETS,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transforms.sources.urls import (
+from semrank.transforms.sources.urls import (
     MAX_RAW_CHARS,
     MAX_URL_CHARS,
     canonical_url,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from semrank.transforms.sources.pages import CrawlLimits, microseconds
+from semrank.transforms.sources.warc import read
 from tests.transforms.sources.crawls import HTML, arc, http, members, stream, together, warc
-from transforms.sources.pages import CrawlLimits, microseconds
-from transforms.sources.warc import read
 
 URL = "http://example.com/page"
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from semrank.transforms.sources import wat, wet
+from semrank.transforms.sources.pages import CrawlLimits
 from tests.transforms.sources.crawls import stream, together, warc
-from transforms.sources import wat, wet
-from transforms.sources.pages import CrawlLimits
 
 URL = "http://example.com/page"
 

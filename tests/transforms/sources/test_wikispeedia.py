@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.errors import InputError
-from schemas.tables import CLICKS, LINKS, PAGES, TOPICS
-from transforms.sources import wikispeedia
-from transforms.sources.batch import SourceBatch
-from transforms.sources.urls import canonical_url
-from transforms.sources.wikispeedia import (
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import CLICKS, LINKS, PAGES, TOPICS
+from semrank.transforms.sources import wikispeedia
+from semrank.transforms.sources.batch import SourceBatch
+from semrank.transforms.sources.urls import canonical_url
+from semrank.transforms.sources.wikispeedia import (
     SourceFile,
     archive_files,
     article_text,

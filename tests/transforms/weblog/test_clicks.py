@@ -10,12 +10,12 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.tables import CLICKS
+from semrank.schemas.tables import CLICKS
+from semrank.transforms.columnar.arrays import int64s
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.weblog.clicks import NO_GROUP, Clicks, read_clicks, url_word_clicks, word_clicks
 from tests.snapshots import table_of
 from tests.strategies import START
-from transforms.columnar.arrays import int64s
-from transforms.columnar.ids import text_ids
-from transforms.weblog.clicks import NO_GROUP, Clicks, read_clicks, url_word_clicks, word_clicks
 
 WORDS = ["a", "b", "c", "ä"]
 

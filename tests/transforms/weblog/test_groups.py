@@ -9,12 +9,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.tables import CLICKS
-from tests.snapshots import table_of
-from tests.strategies import START
-from tests.transforms.weblog.test_clicks import number, split_words
-from transforms.weblog.clicks import NO_GROUP, Clicks, read_clicks
-from transforms.weblog.groups import (
+from semrank.schemas.tables import CLICKS
+from semrank.transforms.weblog.clicks import NO_GROUP, Clicks, read_clicks
+from semrank.transforms.weblog.groups import (
     USER_GROUP_SCHEMA,
     USER_WORD_SCHEMA,
     minhash_groups,
@@ -22,6 +19,9 @@ from transforms.weblog.groups import (
     user_words,
     users_of_several_groups,
 )
+from tests.snapshots import table_of
+from tests.strategies import START
+from tests.transforms.weblog.test_clicks import number, split_words
 
 Pair = tuple[str, str | None]
 PAIRS = st.lists(st.tuples(st.sampled_from("uvw"), st.sampled_from([None, "g", "h"])), max_size=10)

@@ -12,15 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.tables import CLICKS
-from tests.snapshots import table_of
-from tests.strategies import START
-from tests.transforms.weblog.test_clicks import number, split_words
-from transforms.columnar.ids import combine_ids
-from transforms.weblog import relations
-from transforms.weblog.clicks import NO_GROUP, read_clicks
-from transforms.weblog.groups import USER_GROUP_SCHEMA
-from transforms.weblog.relations import (
+from semrank.schemas.tables import CLICKS
+from semrank.transforms.columnar.ids import combine_ids
+from semrank.transforms.weblog import relations
+from semrank.transforms.weblog.clicks import NO_GROUP, read_clicks
+from semrank.transforms.weblog.groups import USER_GROUP_SCHEMA
+from semrank.transforms.weblog.relations import (
     PAIR_SCHEMA,
     SCOPE_SCHEMA,
     isa_pairs,
@@ -31,6 +28,9 @@ from transforms.weblog.relations import (
     scope_rows,
     settle_relations,
 )
+from tests.snapshots import table_of
+from tests.strategies import START
+from tests.transforms.weblog.test_clicks import number, split_words
 
 WORD_COUNT = 5
 ScopeRow = tuple[int, int, int, int]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.columnar.arrays import int64s
-from transforms.weblog.sequences import CLICK_EDGE_SCHEMA, SEQUENCE_SCHEMA, click_edges, count_edges
+from semrank.transforms.columnar.arrays import int64s
+from semrank.transforms.weblog.sequences import CLICK_EDGE_SCHEMA, SEQUENCE_SCHEMA, click_edges, count_edges
 
 MINUTES_30 = 30 * 60 * 1_000_000
 Row = tuple[int, int, int, int, int, int]

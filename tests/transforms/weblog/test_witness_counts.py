@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.weblog import relations
+from semrank.transforms.weblog import relations
 
 WORD_COUNT = 6
 TRIPLES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 4)), max_size=30)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from transforms.frontier.exports.rows import URL_FAULTS, Fault, joined, longer_than, text
+from semrank.transforms.frontier.exports.rows import URL_FAULTS, Fault, joined, longer_than, text
 
 LAST_PRECEDENCE = 127
 """Precedence is the most significant byte of a queue's keys; larger ones are clipped."""

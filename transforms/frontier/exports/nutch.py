@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from transforms.frontier.exports.rows import joined, priority, text
+from semrank.transforms.frontier.exports.rows import joined, priority, text
 
 FETCH_INTERVAL = 2_592_000
 """Seconds until a page is fetched again: 30 days, Nutch's own default (`db.fetch.interval.default`)."""

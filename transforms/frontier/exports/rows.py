@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.errors import InputError
-from schemas.tables import FRONTIER, REJECTS, TableSchema, conform
-from transforms.columnar.arrays import column_array, int64s
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import FRONTIER, REJECTS, TableSchema, conform
+from semrank.transforms.columnar.arrays import column_array, int64s
 
 STAGE = "export"
 """Stage of the rejects."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.frontier.exports.rows import joined, text
+from semrank.transforms.frontier.exports.rows import joined, text
 
 RANK_DIGITS = 12
 """Digits of a rank, enough for any frontier, and always the same so that files compare."""

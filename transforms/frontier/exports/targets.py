@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from schemas.errors import InputError
-from transforms.frontier.exports import heritrix, nutch, scrapy, stormcrawler, urlfrontier, urls
-from transforms.frontier.exports.rows import URL_FAULTS, Fault
+from semrank.schemas.errors import InputError
+from semrank.transforms.frontier.exports import heritrix, nutch, scrapy, stormcrawler, urlfrontier, urls
+from semrank.transforms.frontier.exports.rows import URL_FAULTS, Fault
 
 Lines: TypeAlias = Callable[[Iterator[pa.Table]], Iterator[pa.Array]]
 """Turns tables of `EXPORTED` into arrays of lines."""

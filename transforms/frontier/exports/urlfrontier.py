@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from transforms.frontier.exports.rows import joined, json_text, text
+from semrank.transforms.frontier.exports.rows import joined, json_text, text
 
 
 def lines(tables: Iterator[pa.Table]) -> Iterator[pa.Array]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from transforms.frontier.exports.rows import joined
+from semrank.transforms.frontier.exports.rows import joined
 
 
 def lines(tables: Iterator[pa.Table]) -> Iterator[pa.Array]:

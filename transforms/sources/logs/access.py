@@ -27,17 +27,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar.arrays import column_array
-from transforms.sources.logs.fates import Bools, Fates, Quote, Tally, truths
-from transforms.sources.logs.options import LogOptions
-from transforms.sources.logs.records import read_blocks
-from transforms.sources.logs.robots import are_robots
-from transforms.sources.logs.searches import ReferrerReader, escaped, site_query
-from transforms.sources.logs.spans import Bytes, Int32s, Lines, Spans, numbers_at, slices, value_spans, window
-from transforms.sources.logs.texts import Memo, quotable
-from transforms.sources.logs.users import visitor_ids, without_addresses
-from transforms.sources.logs.visits import VISITS, LogBatch
-from transforms.sources.urls import canonical_url, host_of
+from semrank.transforms.columnar.arrays import column_array
+from semrank.transforms.sources.logs.fates import Bools, Fates, Quote, Tally, truths
+from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.records import read_blocks
+from semrank.transforms.sources.logs.robots import are_robots
+from semrank.transforms.sources.logs.searches import ReferrerReader, escaped, site_query
+from semrank.transforms.sources.logs.spans import Bytes, Int32s, Lines, Spans, numbers_at, slices, value_spans, window
+from semrank.transforms.sources.logs.texts import Memo, quotable
+from semrank.transforms.sources.logs.users import visitor_ids, without_addresses
+from semrank.transforms.sources.logs.visits import VISITS, LogBatch
+from semrank.transforms.sources.urls import canonical_url, host_of
 
 ASSET_EXTENSIONS = (
     *("css", "less", "scss", "js", "mjs", "map", "wasm", "json", "xml", "rss", "atom", "webmanifest", "txt"),

@@ -14,12 +14,12 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow.compute as pc
 
-from transforms.sources.logs.access import AccessReader, Requests, quote_line, read_access_log, split_requests
-from transforms.sources.logs.fates import Tally
-from transforms.sources.logs.options import LogOptions
-from transforms.sources.logs.spans import QUOTE, SPACE, Fields, Lines, separate
-from transforms.sources.logs.times import written_times
-from transforms.sources.logs.visits import LogBatch
+from semrank.transforms.sources.logs.access import AccessReader, Requests, quote_line, read_access_log, split_requests
+from semrank.transforms.sources.logs.fates import Tally
+from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.spans import QUOTE, SPACE, Fields, Lines, separate
+from semrank.transforms.sources.logs.times import written_times
+from semrank.transforms.sources.logs.visits import LogBatch
 
 FORMAT = "alb"
 

@@ -11,15 +11,15 @@ from typing import BinaryIO
 
 import numpy as np
 
-from transforms.sources.logs.clicks import ClickReader, Rows, fields_of, quote_without
-from transforms.sources.logs.fates import Tally
-from transforms.sources.logs.options import LogOptions
-from transforms.sources.logs.records import read_blocks
-from transforms.sources.logs.spans import TAB, Fields, Lines, separate
-from transforms.sources.logs.texts import decode
-from transforms.sources.logs.times import spaced_times
-from transforms.sources.logs.users import subject_ids
-from transforms.sources.logs.visits import LogBatch
+from semrank.transforms.sources.logs.clicks import ClickReader, Rows, fields_of, quote_without
+from semrank.transforms.sources.logs.fates import Tally
+from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.records import read_blocks
+from semrank.transforms.sources.logs.spans import TAB, Fields, Lines, separate
+from semrank.transforms.sources.logs.texts import decode
+from semrank.transforms.sources.logs.times import spaced_times
+from semrank.transforms.sources.logs.users import subject_ids
+from semrank.transforms.sources.logs.visits import LogBatch
 
 FORMAT = "aol"
 HEADER = b"AnonID\t"

@@ -17,14 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables import CLICKS
-from transforms.columnar.arrays import column_array
-from transforms.sources.logs.fates import Fates, Quote, Tally, truths
-from transforms.sources.logs.searches import MAX_QUERY_CHARS, escaped
-from transforms.sources.logs.spans import Fields, Lines, separate
-from transforms.sources.logs.texts import Memo, quotable
-from transforms.sources.logs.users import without_addresses
-from transforms.sources.urls import canonical_url
+from semrank.schemas.tables import CLICKS
+from semrank.transforms.columnar.arrays import column_array
+from semrank.transforms.sources.logs.fates import Fates, Quote, Tally, truths
+from semrank.transforms.sources.logs.searches import MAX_QUERY_CHARS, escaped
+from semrank.transforms.sources.logs.spans import Fields, Lines, separate
+from semrank.transforms.sources.logs.texts import Memo, quotable
+from semrank.transforms.sources.logs.users import without_addresses
+from semrank.transforms.sources.urls import canonical_url
 
 _CANONICAL = pa.schema([("url", pa.string()), ("reason", pa.string())])
 _HAS_SCHEME = r"^[A-Za-z][A-Za-z0-9+.-]*://"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from transforms.sources.logs.extended import Dialect, read_extended
-from transforms.sources.logs.options import LogOptions
-from transforms.sources.logs.spans import TAB
-from transforms.sources.logs.visits import LogBatch
+from semrank.transforms.sources.logs.extended import Dialect, read_extended
+from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.spans import TAB
+from semrank.transforms.sources.logs.visits import LogBatch
 
 FORMAT = "cloudfront"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from transforms.sources.logs.access import read_access_log
-from transforms.sources.logs.ncsa import NcsaReader
-from transforms.sources.logs.options import LogOptions
-from transforms.sources.logs.visits import LogBatch
+from semrank.transforms.sources.logs.access import read_access_log
+from semrank.transforms.sources.logs.ncsa import NcsaReader
+from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.visits import LogBatch
 
 FORMAT = "common"
 

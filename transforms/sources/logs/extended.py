@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.sources.logs.access import AccessReader, Requests, quote_line, read_access_log
-from transforms.sources.logs.fates import Tally
-from transforms.sources.logs.options import LogOptions
-from transforms.sources.logs.spans import Fields, Lines, separate
-from transforms.sources.logs.times import spaced_times
-from transforms.sources.logs.visits import LogBatch
+from semrank.transforms.sources.logs.access import AccessReader, Requests, quote_line, read_access_log
+from semrank.transforms.sources.logs.fates import Tally
+from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.spans import Fields, Lines, separate
+from semrank.transforms.sources.logs.times import spaced_times
+from semrank.transforms.sources.logs.visits import LogBatch
 
 _DIRECTIVE = ord("#")
 _FIELDS = b"#fields:"

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from schemas.tables import CLICKS, REJECTS, conform
-from transforms.sources.batch import MAX_REJECT_CHARS
-from transforms.sources.logs.visits import VISITS, LogBatch
+from semrank.schemas.tables import CLICKS, REJECTS, conform
+from semrank.transforms.sources.batch import MAX_REJECT_CHARS
+from semrank.transforms.sources.logs.visits import VISITS, LogBatch
 
 Bools = npt.NDArray[np.bool_]
 

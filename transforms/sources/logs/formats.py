@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, Protocol
 
-from schemas.errors import InputError
-from transforms.sources.logs import (
+from semrank.schemas.errors import InputError
+from semrank.transforms.sources.logs import (
     alb,
     aol,
     cloudfront,
@@ -23,8 +23,8 @@ from transforms.sources.logs import (
     wikipedia_clickstream,
     yandex,
 )
-from transforms.sources.logs.options import LogOptions, require
-from transforms.sources.logs.visits import LogBatch
+from semrank.transforms.sources.logs.options import LogOptions, require
+from semrank.transforms.sources.logs.visits import LogBatch
 
 
 class Read(Protocol):

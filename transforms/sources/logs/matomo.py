@@ -18,17 +18,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from schemas.tables import CLICKS
-from transforms.sources.batch import MAX_BATCH_RECORDS
-from transforms.sources.logs.fates import RECORD_TRUNCATED, Tally
-from transforms.sources.logs.lines import DamagedStreamError, decompressed
-from transforms.sources.logs.options import LogOptions
-from transforms.sources.logs.searches import query_text
-from transforms.sources.logs.texts import quotable
-from transforms.sources.logs.times import MICROSECONDS
-from transforms.sources.logs.users import hashed_ids, without_addresses
-from transforms.sources.logs.visits import LogBatch
-from transforms.sources.urls import CanonicalUrl, canonical_url
+from semrank.schemas.tables import CLICKS
+from semrank.transforms.sources.batch import MAX_BATCH_RECORDS
+from semrank.transforms.sources.logs.fates import RECORD_TRUNCATED, Tally
+from semrank.transforms.sources.logs.lines import DamagedStreamError, decompressed
+from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.searches import query_text
+from semrank.transforms.sources.logs.texts import quotable
+from semrank.transforms.sources.logs.times import MICROSECONDS
+from semrank.transforms.sources.logs.users import hashed_ids, without_addresses
+from semrank.transforms.sources.logs.visits import LogBatch
+from semrank.transforms.sources.urls import CanonicalUrl, canonical_url
 
 FORMAT = "matomo"
 

@@ -18,9 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.sources.logs.access import AccessReader, Requests, quote_line, split_requests
-from transforms.sources.logs.fates import Tally, truths
-from transforms.sources.logs.spans import (
+from semrank.transforms.sources.logs.access import AccessReader, Requests, quote_line, split_requests
+from semrank.transforms.sources.logs.fates import Tally, truths
+from semrank.transforms.sources.logs.spans import (
     BACKSLASH,
     QUOTE,
     SPACE,
@@ -33,7 +33,7 @@ from transforms.sources.logs.spans import (
     value_spans,
     window,
 )
-from transforms.sources.logs.times import apache_times
+from semrank.transforms.sources.logs.times import apache_times
 
 _OPENING, _CLOSING, _DASH, _ZERO, _NINE = ord("["), ord("]"), ord("-"), ord("0"), ord("9")
 

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from transforms.columnar.arrays import column_array
-from transforms.sources.logs.access import AccessReader, Requests, quote_line, read_access_log, split_requests
-from transforms.sources.logs.fates import Bools, Tally, truths
-from transforms.sources.logs.options import LogOptions
-from transforms.sources.logs.spans import Lines, value_spans
-from transforms.sources.logs.times import written_times
-from transforms.sources.logs.visits import LogBatch
+from semrank.transforms.columnar.arrays import column_array
+from semrank.transforms.sources.logs.access import AccessReader, Requests, quote_line, read_access_log, split_requests
+from semrank.transforms.sources.logs.fates import Bools, Tally, truths
+from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.spans import Lines, value_spans
+from semrank.transforms.sources.logs.times import written_times
+from semrank.transforms.sources.logs.visits import LogBatch
 
 FORMAT = "nginx-json"
 

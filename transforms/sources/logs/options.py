@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from schemas.errors import InputError
-from transforms.sources.urls import canonical_url
+from semrank.schemas.errors import InputError
+from semrank.transforms.sources.urls import canonical_url
 
 MIN_SALT_BYTES = 8
 MAX_SALT_BYTES = 64

@@ -13,15 +13,15 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables import TIMESTAMP
-from transforms.sources.logs.clicks import ClickReader, Rows, fields_of
-from transforms.sources.logs.fates import Tally
-from transforms.sources.logs.options import LogOptions
-from transforms.sources.logs.records import read_blocks
-from transforms.sources.logs.spans import TAB, Fields, Lines
-from transforms.sources.logs.texts import decode, quotable
-from transforms.sources.logs.users import subject_ids
-from transforms.sources.logs.visits import LogBatch
+from semrank.schemas.tables import TIMESTAMP
+from semrank.transforms.sources.logs.clicks import ClickReader, Rows, fields_of
+from semrank.transforms.sources.logs.fates import Tally
+from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.records import read_blocks
+from semrank.transforms.sources.logs.spans import TAB, Fields, Lines
+from semrank.transforms.sources.logs.texts import decode, quotable
+from semrank.transforms.sources.logs.users import subject_ids
+from semrank.transforms.sources.logs.visits import LogBatch
 
 FORMAT = "orcas"
 

@@ -7,10 +7,10 @@ from typing import BinaryIO
 
 import numpy as np
 
-from transforms.sources.logs.fates import LAYOUT_UNKNOWN, RECORD_TRUNCATED, Tally
-from transforms.sources.logs.lines import blocks
-from transforms.sources.logs.spans import Lines, find_lines
-from transforms.sources.logs.visits import LogBatch
+from semrank.transforms.sources.logs.fates import LAYOUT_UNKNOWN, RECORD_TRUNCATED, Tally
+from semrank.transforms.sources.logs.lines import blocks
+from semrank.transforms.sources.logs.spans import Lines, find_lines
+from semrank.transforms.sources.logs.visits import LogBatch
 
 ReadLines = Callable[[Lines, Tally], None]
 """Reads some lines of a log in their order; each gets exactly one fate in the tally."""

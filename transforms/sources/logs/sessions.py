@@ -28,9 +28,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables import CLICKS, TIMESTAMP, conform
-from transforms.columnar.arrays import column_array, group_starts
-from transforms.sources.logs.visits import VISITS
+from semrank.schemas.tables import CLICKS, TIMESTAMP, conform
+from semrank.transforms.columnar.arrays import column_array, group_starts
+from semrank.transforms.sources.logs.visits import VISITS
 
 SESSION_GAP_SECONDS = 30 * 60
 """Seconds without a view after which a session is over."""

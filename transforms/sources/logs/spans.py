@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar.arrays import ragged
-from transforms.sources.logs.lines import MAX_LINE_BYTES
+from semrank.transforms.columnar.arrays import ragged
+from semrank.transforms.sources.logs.lines import MAX_LINE_BYTES
 
 Int32s = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]

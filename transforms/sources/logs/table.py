@@ -16,15 +16,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.sources.logs.clicks import ClickReader, Rows
-from transforms.sources.logs.fates import Tally
-from transforms.sources.logs.options import LogOptions
-from transforms.sources.logs.records import read_blocks
-from transforms.sources.logs.spans import TAB, Fields, Lines, separate
-from transforms.sources.logs.texts import decode, quotable, western
-from transforms.sources.logs.times import written_times
-from transforms.sources.logs.users import hashed_ids, without_addresses
-from transforms.sources.logs.visits import LogBatch
+from semrank.transforms.sources.logs.clicks import ClickReader, Rows
+from semrank.transforms.sources.logs.fates import Tally
+from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.records import read_blocks
+from semrank.transforms.sources.logs.spans import TAB, Fields, Lines, separate
+from semrank.transforms.sources.logs.texts import decode, quotable, western
+from semrank.transforms.sources.logs.times import written_times
+from semrank.transforms.sources.logs.users import hashed_ids, without_addresses
+from semrank.transforms.sources.logs.visits import LogBatch
 
 FORMAT = "table"
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables import TIMESTAMP
-from transforms.sources.logs.spans import value_spans, window
+from semrank.schemas.tables import TIMESTAMP
+from semrank.transforms.sources.logs.spans import value_spans, window
 
 MICROSECONDS = 1_000_000
 MIN_YEAR, MAX_YEAR = 1970, 2261

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from schemas.tables import TIMESTAMP, TableSchema
-from transforms.sources.batch import SourceBatch
+from semrank.schemas.tables import TIMESTAMP, TableSchema
+from semrank.transforms.sources.batch import SourceBatch
 
 VISITS = TableSchema(
     "visits",

@@ -21,18 +21,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables import TIMESTAMP
-from transforms.columnar.arrays import column_array, ragged
-from transforms.sources.logs.clicks import fields_of, tidy
-from transforms.sources.logs.fates import Fates, Tally, truths
-from transforms.sources.logs.options import LogOptions
-from transforms.sources.logs.records import read_blocks
-from transforms.sources.logs.spans import TAB, Fields, Lines
-from transforms.sources.logs.texts import Memo, decode, quotable
-from transforms.sources.logs.times import MICROSECONDS, date_in_name, spaced_times
-from transforms.sources.logs.users import subject_ids
-from transforms.sources.logs.visits import LogBatch
-from transforms.sources.urls import canonical_url
+from semrank.schemas.tables import TIMESTAMP
+from semrank.transforms.columnar.arrays import column_array, ragged
+from semrank.transforms.sources.logs.clicks import fields_of, tidy
+from semrank.transforms.sources.logs.fates import Fates, Tally, truths
+from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.records import read_blocks
+from semrank.transforms.sources.logs.spans import TAB, Fields, Lines
+from semrank.transforms.sources.logs.texts import Memo, decode, quotable
+from semrank.transforms.sources.logs.times import MICROSECONDS, date_in_name, spaced_times
+from semrank.transforms.sources.logs.users import subject_ids
+from semrank.transforms.sources.logs.visits import LogBatch
+from semrank.transforms.sources.urls import canonical_url
 
 FORMAT = "wikipedia-clickstream"
 

@@ -20,16 +20,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.columnar.arrays import list_parts
-from transforms.sources.logs.clicks import ClickReader, Rows, quote_without
-from transforms.sources.logs.fates import LAYOUT_UNKNOWN, RECORD_TRUNCATED, Tally, truths
-from transforms.sources.logs.lines import blocks
-from transforms.sources.logs.options import LogOptions
-from transforms.sources.logs.spans import TAB, Fields, find_lines, separate, slices
-from transforms.sources.logs.texts import decode, quotable
-from transforms.sources.logs.times import MICROSECONDS, timestamps
-from transforms.sources.logs.users import subject_ids
-from transforms.sources.logs.visits import LogBatch
+from semrank.transforms.columnar.arrays import list_parts
+from semrank.transforms.sources.logs.clicks import ClickReader, Rows, quote_without
+from semrank.transforms.sources.logs.fates import LAYOUT_UNKNOWN, RECORD_TRUNCATED, Tally, truths
+from semrank.transforms.sources.logs.lines import blocks
+from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.spans import TAB, Fields, find_lines, separate, slices
+from semrank.transforms.sources.logs.texts import decode, quotable
+from semrank.transforms.sources.logs.times import MICROSECONDS, timestamps
+from semrank.transforms.sources.logs.users import subject_ids
+from semrank.transforms.sources.logs.visits import LogBatch
 
 FORMAT = "yandex"
 RECORD_START = rb"[0-9]+\tM\t"

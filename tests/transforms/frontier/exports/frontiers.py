@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from schemas.tables import FRONTIER, conform
+from semrank.schemas.tables import FRONTIER, conform
 
 NASTY = "\t\n\r\x0b\x0c\x00\x1c\x7f\x85 \u00a0\u2028\u3000\"'\\,;=#%&?/:|{}<>\u00e9\u6587\U0001f600ab1"
 """Characters that mean something to one format or another."""

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
+from semrank.transforms.frontier.exports import nutch
+from semrank.transforms.frontier.exports.rows import Selection
+from semrank.transforms.frontier.exports.targets import FORMATS, target
+from semrank.transforms.sources.urls import canonical_url
 from tests.transforms.frontier.exports import readers
 from tests.transforms.frontier.exports.frontiers import frontier, host, pieces, scores, urls
-from transforms.frontier.exports import nutch
-from transforms.frontier.exports.rows import Selection
-from transforms.frontier.exports.targets import FORMATS, target
-from transforms.sources.urls import canonical_url
 
 rows = st.lists(st.tuples(urls, scores, st.booleans()), max_size=8, unique_by=lambda row: row[0])
 cuts = st.lists(st.integers(0, 12), max_size=3)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.errors import InputError
-from transforms.ranking.ontology_database import learn_from_database
-from transforms.ranking.ontology_formats import format_ontology, parse_ontology
-from transforms.ranking.ontology_model import Ontology
+from semrank.schemas.errors import InputError
+from semrank.transforms.ranking.ontology_database import learn_from_database
+from semrank.transforms.ranking.ontology_formats import format_ontology, parse_ontology
+from semrank.transforms.ranking.ontology_model import Ontology
 
 pytest.importorskip("rdflib")
 pytest.importorskip("sqlalchemy")

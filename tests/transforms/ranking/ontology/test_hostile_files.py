@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from schemas.errors import InputError
-from transforms.ranking.ontology_files import read_ontology
-from transforms.ranking.ontology_formats import parse_ontology
+from semrank.schemas.errors import InputError
+from semrank.transforms.ranking.ontology_files import read_ontology
+from semrank.transforms.ranking.ontology_formats import parse_ontology
 
 pytest.importorskip("rdflib")
 

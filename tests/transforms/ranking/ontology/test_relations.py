@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
+from semrank.transforms.ranking.ontology import OntologySettings, rank, with_learned
+from semrank.transforms.ranking.ontology_formats import format_ontology, parse_ontology
+from semrank.transforms.ranking.ontology_model import LARGEST_SIGMA, Ontology, OntologyClass
 from tests.transforms.ranking.small_crawls import Crawl, Page
-from transforms.ranking.ontology import OntologySettings, rank, with_learned
-from transforms.ranking.ontology_formats import format_ontology, parse_ontology
-from transforms.ranking.ontology_model import LARGEST_SIGMA, Ontology, OntologyClass
 
 pytest.importorskip("rdflib")
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from schemas.tables import CLICKS, REJECTS
-from transforms.sources.logs.formats import FORMATS
-from transforms.sources.logs.options import LogOptions
-from transforms.sources.logs.visits import VISITS
+from semrank.schemas.tables import CLICKS, REJECTS
+from semrank.transforms.sources.logs.formats import FORMATS
+from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.visits import VISITS
 
 OPTIONS = LogOptions(
     user_salt="a test's own key",

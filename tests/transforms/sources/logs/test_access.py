@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from semrank.transforms.sources.logs.options import LogOptions
 from tests.transforms.sources.logs.helpers import BROWSER, OPTIONS, combined_line, read_all
-from transforms.sources.logs.options import LogOptions
 
 GOOGLE = "https://www.google.com/search?q=hello+world&ie=UTF-8"
 MOMENT = datetime.datetime(2012, 2, 10, 21, 42, 7, tzinfo=datetime.UTC)

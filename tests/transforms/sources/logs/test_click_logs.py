@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
+from semrank.transforms.sources.logs.options import LogOptions, parse_columns
 from tests.transforms.sources.logs.helpers import OPTIONS, read_all
-from transforms.sources.logs.options import LogOptions, parse_columns
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 NO_SALT = LogOptions()

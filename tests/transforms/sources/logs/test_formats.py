@@ -16,14 +16,14 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from schemas.errors import InputError
+from semrank.schemas.errors import InputError
+from semrank.transforms.sources.logs import lines as lines_module
+from semrank.transforms.sources.logs import matomo, ncsa, nginx_json
+from semrank.transforms.sources.logs.formats import FORMATS, log_argument
+from semrank.transforms.sources.logs.lines import is_compressed, line_range
+from semrank.transforms.sources.logs.options import LogOptions
 from tests.transforms.sources.logs import test_click_logs
 from tests.transforms.sources.logs.helpers import BROWSER, OPTIONS, Outcome, combined_line, read_all
-from transforms.sources.logs import lines as lines_module
-from transforms.sources.logs import matomo, ncsa, nginx_json
-from transforms.sources.logs.formats import FORMATS, log_argument
-from transforms.sources.logs.lines import is_compressed, line_range
-from transforms.sources.logs.options import LogOptions
 
 W3C_HEADER = "#Fields: date time c-ip cs-method cs-uri-stem cs-uri-query cs(User-Agent) cs(Referer) sc-status"
 SAMPLES: dict[str, list[str]] = {

@@ -16,16 +16,16 @@ from crawleruseragents import CRAWLER_USER_AGENTS_DATA, is_crawler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semrank.transforms.sources.logs.access import split_requests
+from semrank.transforms.sources.logs.lines import MAGIC_BYTES, is_compressed
+from semrank.transforms.sources.logs.robots import are_robots
+from semrank.transforms.sources.logs.searches import NO_REFERRER, ReferrerReader, engine_parameters, search_engines
+from semrank.transforms.sources.logs.spans import Spans, find_lines, separate, slices, value_spans
+from semrank.transforms.sources.logs.texts import Memo, chinese, decode
+from semrank.transforms.sources.logs.times import apache_times, date_in_name, dense_times, spaced_times, written_times
+from semrank.transforms.sources.logs.users import hashed_ids, subject_ids, visitor_ids, without_addresses
+from semrank.transforms.sources.urls import host_of
 from tests.transforms.sources.logs.helpers import BROWSER
-from transforms.sources.logs.access import split_requests
-from transforms.sources.logs.lines import MAGIC_BYTES, is_compressed
-from transforms.sources.logs.robots import are_robots
-from transforms.sources.logs.searches import NO_REFERRER, ReferrerReader, engine_parameters, search_engines
-from transforms.sources.logs.spans import Spans, find_lines, separate, slices, value_spans
-from transforms.sources.logs.texts import Memo, chinese, decode
-from transforms.sources.logs.times import apache_times, date_in_name, dense_times, spaced_times, written_times
-from transforms.sources.logs.users import hashed_ids, subject_ids, visitor_ids, without_addresses
-from transforms.sources.urls import host_of
 
 UTC = datetime.UTC
 LOGLIKE = st.binary(max_size=120).map(lambda text: text.translate(bytes.maketrans(b"abcdefgh", b'  ""\n\n\r\\')))

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.tables import CLICKS
-from transforms.sources.logs.sessions import (
+from semrank.schemas.tables import CLICKS
+from semrank.transforms.sources.logs.sessions import (
     HOME_PAGE_HITS,
     HOME_PAGE_SECONDS,
     SESSION_GAP_SECONDS,
     Sequences,
     click_sequences,
 )
-from transforms.sources.logs.visits import VISITS
+from semrank.transforms.sources.logs.visits import VISITS
 
 BEGIN = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
 SITE = "https://www.example.com"
