@@ -45,13 +45,12 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.11",
-    packages=find_namespace_packages(
-        include=["schemas", "schemas.*", "transforms", "transforms.*", "pipelines", "pipelines.*"]
-    ),
+    packages=find_namespace_packages(include=["semrank", "semrank.*"]),
     package_data={
-        "schemas": ["py.typed"],
-        "transforms": ["py.typed", "ranking/data/*.ttl"],
-        "pipelines": ["py.typed", "pages/*"],
+        "semrank": ["py.typed"],
+        "semrank.schemas": ["py.typed"],
+        "semrank.transforms": ["py.typed", "ranking/data/*.ttl"],
+        "semrank.pipelines": ["py.typed", "pages/*"],
     },
     install_requires=[
         "apache-beam>=2.77,<2.78",
@@ -89,7 +88,7 @@ setup(
         "fuzz": ["atheris>=3"],
         "audit": AUDIT,
     },
-    entry_points={"console_scripts": ["semrank=pipelines.cli:console"]},
+    entry_points={"console_scripts": ["semrank=semrank.pipelines.cli:console"]},
     classifiers=[
         "Programming Language :: Python :: 3.11",
         "Programming Language :: Python :: 3.12",

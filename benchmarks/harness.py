@@ -33,7 +33,7 @@ import benchmarks
 _SUPPORT = {"generate", "guard", "harness"}
 """Modules of the package that are no benchmarks."""
 
-_OWN = {"benchmarks", "pipelines", "schemas", "transforms"}
+_OWN = {"benchmarks", "semrank"}
 """Packages whose absence is a fault and no missing peer."""
 
 _DISTRIBUTIONS = (

@@ -235,7 +235,7 @@ def measured_run(command: str, arguments: Sequence[str], output: Path, pages: in
     Raises:
         RuntimeError: it failed.
     """
-    words = [sys.executable, "-m", "pipelines", command, *arguments, "--output", str(output), *place.options]
+    words = [sys.executable, "-m", "semrank.pipelines", command, *arguments, "--output", str(output), *place.options]
     begin = time.perf_counter()
     with subprocess.Popen(
         [*words, "--verbose"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace"

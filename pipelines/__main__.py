@@ -1,4 +1,4 @@
-"""Lets `python -m pipelines` stand for the installed `semrank` command."""
+"""Lets `python -m semrank.pipelines` stand for the installed `semrank` command."""
 
 from semrank.pipelines.cli import console
 

@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
 
 
 def _page(title: str, subtitle: str, facts: dict[str, Any]) -> str:
-    parts = resources.files("pipelines").joinpath("pages")
+    parts = resources.files("semrank.pipelines").joinpath("pages")
     read = {name: parts.joinpath(f"report.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
     # In a script element only "<" could end the data early.
     data = json.dumps(folders.plain(facts), ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace(

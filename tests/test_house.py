@@ -10,6 +10,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
+CHECKOUT = ("schemas", "transforms", "pipelines", "benchmarks", "deploy", "docs", "examples", "tests")
+"""Folders with Python code."""
+
 ROOMS = ("columnar", "sources", "weblog", "context", "lattice", "similarity", "ranking", "frontier")
 """The rooms of `transforms`, upstream first."""
 
@@ -33,6 +36,11 @@ def modules() -> Iterator[tuple[str, ast.Module]]:
 
 
 def imports(tree: ast.Module) -> Iterator[str]:
+    """Names of what a module imports, those of this project without the leading `semrank.`."""
+    return (name.removeprefix("semrank.") for name in full_imports(tree))
+
+
+def full_imports(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -44,6 +52,17 @@ def imports(tree: ast.Module) -> Iterator[str]:
 
 
 MODULES = list(modules())
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for name in CHECKOUT for path in sorted((ROOT / name).rglob("*.py"))],
+    ids=lambda path: path.relative_to(ROOT).as_posix(),
+)
+def test_packages_are_imported_by_their_full_name(path: Path) -> None:
+    """Under two names a module would be loaded twice, with two classes of each exception."""
+    names = {name.split(".")[0] for name in full_imports(ast.parse(path.read_text(encoding="utf-8")))}
+    assert not names & {"schemas", "transforms", "pipelines"}
 
 
 @pytest.mark.parametrize(("path", "tree"), MODULES, ids=[path for path, _ in MODULES])

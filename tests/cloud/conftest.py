@@ -31,7 +31,7 @@ LIMITS = ("--max-urls", "12", "--profile", "paper-2013")
 def run(store: Store | None, folder: Path, *arguments: str, expected: int = 0) -> str:
     """Standard output and error of a command that finds the store through its environment."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **(store.environment if store is not None else {})}
-    command = [sys.executable, "-m", "pipelines", *arguments, "--quiet"]
+    command = [sys.executable, "-m", "semrank.pipelines", *arguments, "--quiet"]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
     )

@@ -55,7 +55,7 @@ def semrank(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[st
     """Runs a command in a process of its own, as users do."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
     return subprocess.run(
-        [sys.executable, "-m", "pipelines", *arguments, "--quiet"],
+        [sys.executable, "-m", "semrank.pipelines", *arguments, "--quiet"],
         check=False,
         capture_output=True,
         text=True,

@@ -23,7 +23,7 @@ def test_the_page_is_what_the_program_says() -> None:
 
 
 def test_every_table_is_told_with_all_its_columns() -> None:
-    assert set(TABLES) == {found for found in vars(schemas.tables).values() if isinstance(found, TableSchema)}
+    assert set(TABLES) == {found for found in vars(semrank.schemas.tables).values() if isinstance(found, TableSchema)}
     for table in TABLES:
         assert table.row
         assert all(table.meanings)

@@ -19,7 +19,7 @@ INSTRUMENTED = [
     "semrank.transforms.sources",
     *("semrank.transforms.ranking.ontology_formats", "semrank.transforms.ranking.ontology_database"),
     *RDF_PARSERS,
-    *("semrank.pipelines.config", "semrank.pipelines.manifest", "semrank.pipelines.queue", "schemas"),
+    *("semrank.pipelines.config", "semrank.pipelines.manifest", "semrank.pipelines.queue", "semrank.schemas"),
 ]
 """Packages and modules whose branches guide the fuzzer."""
 

@@ -231,7 +231,8 @@ def test_a_refusal_on_a_cluster_is_told_as_one_here() -> None:
     text = (
         "Pipeline job-7 failed in state FAILED: java.lang.RuntimeError: Error received from SDK harness for "
         'instruction 4: Traceback (most recent call last):\n  File "x.py", line 3, in check\n    raise InputError(\n'
-        f"semrank.schemas.errors.InputError: {refusal} [while running 'settle all relations/settle relations/gather']\n\n"
+        f"semrank.schemas.errors.InputError: {refusal} "
+        "[while running 'settle all relations/settle relations/gather']\n\n"
         "\tat org.apache.beam"
     )
     error = _user_error(RuntimeError(text))
