@@ -313,7 +313,9 @@ def _build(pipeline: beam.Pipeline, *, snapshot: _Snapshot, queue: Queue, output
         snapshot.pages,
         snapshot.links,
         queue=queued,
-        harvested=None if semrank else harvest | MapTables("list harvested", _url_ids),
+        harvested=harvest | MapTables("list harvested", _url_ids),
+        # P13 compares what the queue links to; another ranker scores all that is known.
+        from_queue=semrank,
         refresh=config.mix is not None,
         clicks=clicks,
         partitions=partitions,

@@ -51,6 +51,20 @@ def test_queue_of_a_round_is_what_the_last_one_selected(finished: Path) -> None:
     assert {row["url"] for row in read_rows(rounds[1] / "frontier")} >= {url(9), url(10)}
 
 
+def test_harvested_urls_are_not_ranked_again(tmp_path: Path) -> None:
+    """Seeds and what any earlier round selected are left out, also where the queue links back to them."""
+    write_snapshot(tmp_path / "snapshot", PAGES, [*LINKS, link(9, 1), link(10, 4), link(5, 2)], P13_CLICKS)
+    (tmp_path / "seeds.txt").write_text("\n".join(map(url, (1, 2, 3))), encoding="utf-8")
+    assert run_rounds(tmp_path, 3, tmp_path / "rounds", "--threshold", "0", "--max-urls", "3") == 0
+    harvested = {url(1), url(2), url(3)}
+    for folder in sorted((tmp_path / "rounds").iterdir()):
+        rows = read_rows(folder / "frontier")
+        assert rows
+        assert not harvested & {row["url"] for row in rows}
+        harvested |= {row["url"] for row in rows if row["selected"]}
+    assert len(harvested) > 8
+
+
 def test_ended_run_goes_on_with_the_same_bytes(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished / "rounds", tmp_path / "rounds")
     # As a killed run leaves them: round 1 without its manifest, round 2 not begun.

@@ -1,8 +1,8 @@
 """Links as ids: what the queue's pages link to, and the edges between the queue and the URLs to rank.
 
-Queue URLs are the pages a round starts from; harvested are the queue's and, where a crawl goes on from all that it
-chose, those of earlier rounds. Current URLs are link targets of harvested ones that are not harvested themselves; where
-pages are to be refreshed, only the queue's are left out.
+Queue URLs are the pages a round starts from; harvested URLs are the queue's and those of earlier rounds. Current URLs
+are link targets of the queue's or of all harvested URLs that are not harvested themselves; where pages are to be
+refreshed, only the queue's are left out.
 A nofollow link makes its target known but counts as no link.
 """
 
@@ -70,16 +70,16 @@ def _ids(column: pa.ChunkedArray) -> tuple[Int64s, Int64s]:
     return digests[np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64), 0], digests
 
 
-def discovered_urls(links: Links, table: pa.Table, harvested: Int64s, excluded: Int64s) -> pa.Table:
-    """Link targets of harvested URLs with their addresses, a table of `DISCOVERED_SCHEMA`, each once.
+def discovered_urls(links: Links, table: pa.Table, sources: Int64s, excluded: Int64s) -> pa.Table:
+    """Link targets of some URLs with their addresses, a table of `DISCOVERED_SCHEMA`, each once.
 
     Args:
         links: the rows of `table` as ids.
         table: rows of the links table.
-        harvested: sorted ids of the harvested URLs, the queue's among them.
+        sources: sorted ids of the linking URLs.
         excluded: sorted ids of URLs that are not to be ranked.
     """
-    rows = np.flatnonzero(members(harvested, links.source) & ~members(excluded, links.target))
+    rows = np.flatnonzero(members(sources, links.source) & ~members(excluded, links.target))
     ids, first = np.unique(links.target[rows], return_index=True)
     urls = column_array(table["target_url"]).take(pa.array(rows[first]))
     return pa.table([ids, urls], schema=DISCOVERED_SCHEMA)

@@ -82,8 +82,8 @@ class BuildContexts(beam.PTransform[Any, Any]):
         page_paths: Parquet files of the pages table.
         link_paths: Parquet files of the links table.
         queue: the queue's URLs (`QUEUE_SCHEMA`), sorted by id.
-        harvested: ids of all URLs that the crawl chose so far (`url_id`), the queue's among them; their link targets
-            are ranked. None where these are the queue's.
+        harvested: ids of all URLs that the crawl chose so far (`url_id`), the queue's among them; they are not ranked.
+        from_queue: whether only link targets of the queue are ranked, else those of all harvested URLs.
         refresh: whether harvested URLs outside the queue are ranked, too.
         clicks: c-edges, clicks by word, clicks by (URL, word), words and digests of the click log; attributes
             `edges`, `word_clicks`, `url_clicks`, `words` and `digests`.
@@ -97,14 +97,15 @@ class BuildContexts(beam.PTransform[Any, Any]):
         link_paths: Sequence[str],
         *,
         queue: Collection,
-        harvested: Collection | None = None,
+        harvested: Collection,
+        from_queue: bool = False,
         refresh: bool = False,
         clicks: Any,
         partitions: Partitions,
         settings: objects.ObjectSettings,
     ) -> None:
         super().__init__("build contexts")
-        self._harvested, self._refresh = queue if harvested is None else harvested, refresh
+        self._harvested, self._from_queue, self._refresh = harvested, from_queue, refresh
         self._page_paths, self._link_paths = page_paths, link_paths
         self._queue, self._clicks, self._partitions, self._settings = queue, clicks, partitions, settings
 
@@ -116,7 +117,7 @@ class BuildContexts(beam.PTransform[Any, Any]):
             | ReadParquet("read links", self._link_paths, links.COLUMNS)
             | MapTables(
                 "follow queue's links",
-                partial(_queue_links, refresh=self._refresh),
+                partial(_queue_links, from_queue=self._from_queue, refresh=self._refresh),
                 sides={**queue, "harvested": self._harvested},
                 prepare=_Known.of,
                 tags=(DISCOVERED, KNOWN, EDGES, LINK_DIGESTS),
@@ -227,10 +228,13 @@ def _wanted(queue: pa.Table | None, current: pa.Table | None, *, bits: int) -> p
     return pages.Wanted(_queue_ids(queue), IdFilter.from_segments(current, bits))
 
 
-def _queue_links(table: pa.Table, prepared: _Known, *, refresh: bool) -> Iterator[tuple[str, pa.Table]]:
+def _queue_links(
+    table: pa.Table, prepared: _Known, *, from_queue: bool, refresh: bool
+) -> Iterator[tuple[str, pa.Table]]:
     rows = links.read_links(table)
+    sources = prepared.queue if from_queue else prepared.harvested
     excluded = prepared.queue if refresh else prepared.harvested
-    yield DISCOVERED, links.discovered_urls(rows, table, prepared.harvested, excluded)
+    yield DISCOVERED, links.discovered_urls(rows, table, sources, excluded)
     yield KNOWN, links.known_queue_urls(rows, prepared.queue)
     yield EDGES, links.link_edges(rows, prepared.queue)
     yield LINK_DIGESTS, digest_table(rows.digests)

@@ -96,6 +96,34 @@ def test_a_crawl_that_knows_texts(sample: tuple[Rows, Rows, Rows, list[str]], tm
     assert_equal(in_memory(pages, links, clicks, queue, [page["url"] for page in pages]), expected)
 
 
+def test_every_round_of_a_crawl(sample: tuple[Rows, Rows, Rows, list[str]], tmp_path: Path) -> None:
+    """Frontier mode, round after round: the command goes on from its own rounds with what the crawl has fetched."""
+    pages, links, clicks, queue = sample
+    web = SemRankWeb.of(table_of(pages, PAGES), table_of(links, LINKS))
+    log = ClickLog.of(table_of(clicks, CLICKS))
+    harvested = list(queue)
+    (tmp_path / "seeds.txt").write_text("\n".join(queue), encoding="utf-8")
+    start = ["--seeds", str(tmp_path / "seeds.txt")]
+    for number in range(3):
+        snapshot = write_snapshot(
+            tmp_path / f"snapshot-{number}",
+            [page for page in pages if page["url"] in harvested],
+            [link for link in links if link["source_url"] in harvested],
+            clicks,
+        )
+        output = tmp_path / f"round-{number}"
+        options = ["--profile", "paper-2013", "--threshold", "0", "--max-urls", "8", "--quiet"]
+        assert main(["rank", "--snapshot", str(snapshot), *start, "--output", str(output), *options]) == 0
+        expected = {row["url"]: row for row in read_rows(output / "frontier")}
+        known = np.sort(text_ids(pa.array(harvested, pa.string())))
+        contexts = make_round(web, log, known=known, queue=queue_table(queue), harvested=known)
+        assert_equal({row["url"]: row for row in score_round(contexts, log).to_pylist()}, expected)
+        queue = [url for url, row in expected.items() if row["selected"]]
+        assert len(queue) == 8
+        harvested += queue
+        start = ["--previous", str(output)]
+
+
 def test_a_candidate_keeps_its_best_score(monkeypatch: pytest.MonkeyPatch) -> None:
     urls = [f"https://a.example/{name}" for name in "abcd"]
     links = [{"source_url": urls[a], "target_url": urls[b]} for a, b in ((0, 1), (0, 2), (1, 2), (1, 3))]
