@@ -33,8 +33,12 @@ import pyarrow.parquet as pq
 
 from benchmarks.harness import Result, compare
 from benchmarks.keywords import articles
-from semrank.pipelines import evaluate
+from semrank.pipelines import evaluation_topics
 from semrank.pipelines.cli import main as semrank
+from semrank.pipelines.evaluation_config import CONTENT, FRONTIER, EvaluationConfig
+from semrank.pipelines.evaluation_crawls import facts_makers, replay_topics
+from semrank.pipelines.evaluation_ground import Ground
+from semrank.pipelines.evaluation_results import Results
 from semrank.schemas.tables import CLICKS, LINKS, PAGES, conform
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking import focused, registry
@@ -93,12 +97,12 @@ def run(*, quick: bool = False) -> list[Result]:
     web = Web.of_tables(pages, links, CLICKS.empty())
     texts = pages["text"].to_pylist()[harvested:]
     results = []
-    for mode in (evaluate.FRONTIER, evaluate.CONTENT):
+    for mode in (FRONTIER, CONTENT):
         facts = web.facts(
             seeds=ids[:4],
             harvested=ids[:harvested],
             current=ids[harvested:],
-            content_known=mode == evaluate.CONTENT,
+            content_known=mode == CONTENT,
         )
         ours, peer = [], []
         for _ in range(REPEATS):
@@ -160,14 +164,14 @@ def rank_with(facts: Facts, *, constants: Mapping[str, Any]) -> pa.Table:
         return focused.rank(facts)
 
 
-def ablation(snapshot: Path, topics: Path, config: evaluate.EvaluationConfig) -> pa.Table:
+def ablation(snapshot: Path, topics: Path, config: EvaluationConfig) -> pa.Table:
     """The summary of the variants, differences being those to `focused` as it is (`schemas.tables.SUMMARY`)."""
     tables = [pq.read_table(snapshot / schema.name, schema=schema.schema) for schema in (PAGES, LINKS, CLICKS)]
-    ground = evaluate.Ground.of(*tables)
+    ground = Ground.of(*tables)
     ranks = variants()
-    plan = evaluate.plan_topics(evaluate.read_topics(str(topics)), ground, config)
-    crawls = evaluate.replay_topics(ground, plan.topics, config, partial(evaluate.facts_makers, rankers=ranks))
-    return evaluate.Results.of(crawls, list(ranks), config).summary
+    plan = evaluation_topics.plan_topics(evaluation_topics.read_topics(str(topics)), ground, config)
+    crawls = replay_topics(ground, plan.topics, config, partial(facts_makers, rankers=ranks))
+    return Results.of(crawls, list(ranks), config).summary
 
 
 def ablation_lines(halves: Mapping[str, pa.Table]) -> Iterator[str]:
@@ -217,11 +221,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         topics = pq.read_table(web / "topics.parquet")
         few = pc.unique(topics["topic"]).sort()[:QUICK_TOPICS]
         halves = {"sample": topics.filter(pc.is_in(topics["topic"], few))}
-        config = evaluate.EvaluationConfig(("focused",), budget=20, batch=10, seed_sets=1)
+        config = EvaluationConfig(("focused",), budget=20, batch=10, seed_sets=1)
     else:
         _command("dataset", "wikispeedia", "--source", parsed.source, "--output", str(snapshot), "--overwrite")
         halves = topic_halves(pq.read_table(snapshot / "topics.parquet"))
-        config = evaluate.EvaluationConfig(("focused",))
+        config = EvaluationConfig(("focused",))
     summaries = {}
     for half, topics in halves.items():
         path = folder / f"{half}.parquet"

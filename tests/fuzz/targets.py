@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from semrank.pipelines import cli, evaluate, export, ingest, queue, rounds
+from semrank.pipelines import cli, evaluation_topics, export, ingest, queue, rounds
 from semrank.pipelines.config import round_config
 from semrank.pipelines.runtime import beam_options
 from semrank.schemas.errors import InputError
@@ -227,7 +227,7 @@ def manifest(data: bytes) -> None:
 def topics(data: bytes) -> None:
     """A table of topics, as `evaluate` reads it: each row is one of a topic or a reject."""
     try:
-        found = evaluate.read_topics(str(_written(data, "topics")))
+        found = evaluation_topics.read_topics(str(_written(data, "topics")))
     except InputError:
         return
     conform(found.table, TOPICS, check_nulls=True)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from semrank.pipelines import evaluate, evaluation_plots
+from semrank.pipelines import evaluation_plots, evaluation_topics
 from semrank.pipelines.cli import main
 from semrank.schemas.tables import CURVE, SUMMARY, SWEEP, TOPICS
 from semrank.transforms.columnar.ids import text_ids
@@ -155,6 +155,30 @@ def test_crawls_of_all_modes_and_seed_sets(small: list[str], tmp_path: Path, mon
     # Without any score, the order is that of the URLs.
     manifest = json.loads((tmp_path / "evaluation" / "manifest.json").read_text(encoding="utf-8"))
     assert [len(seeds) for seeds in manifest["topics"][0]["seeds"]] == [1] * 4
+
+
+def test_crawls_that_expand(small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages b, c and d are fetched for the seed a; then what the best of them links to, whether it scores or not."""
+    use(monkeypatch, last=by_url(ord, NAMES), first=by_url(lambda name: -ord(name), NAMES))
+    output, rankers = tmp_path / "evaluation", ["last", "first", "omniscient"]
+    options = ["--mode", "expand", "--marked-seeds", "--budget", "5"]
+    run(small, output, "--rankers", ",".join(rankers), *options)
+    relevant = {
+        name: [row["relevant"] for row in read_rows(output / "curve") if row["ranker"] == name] for name in rankers
+    }
+    # last: d to h, then c to g; first: b to e and f; whoever knows the labels expands d.
+    assert relevant == {"last": [0, 0, 1, 2, 2], "first": [0, 0, 1, 1, 1], "omniscient": [0, 0, 1, 2, 2]}
+    assert {row["mode"] for row in read_rows(output / "summary")} == {"expand"}
+
+
+def test_all_modes_and_who_knows_the_labels(small: list[str], tmp_path: Path) -> None:
+    output = tmp_path / "evaluation"
+    run(small, output, "--rankers", "breadth-first,omniscient", "--mode", "all", "--marked-seeds", "--budget", "5")
+    rows = {(row["mode"], row["ranker"], row["measure"]): row["mean"] for row in read_rows(output / "summary")}
+    assert {mode for mode, _, _ in rows} == {"frontier", "content", "expand"}
+    for mode in ("frontier", "content", "expand"):
+        for measure in ("harvest_area", "recall"):
+            assert rows[mode, "omniscient", measure] >= rows[mode, "breadth-first", measure]
 
 
 def test_clicks_are_held_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,7 +340,7 @@ def test_topics_that_are_no_utf_8_are_rejects(tmp_path: Path) -> None:
     texts = pa.array([b"http://a.example/", b"http://a.example/\xff", b"http://b.example/"], pa.binary())
     urls = pa.Array.from_buffers(pa.string(), 3, texts.buffers())
     pq.write_table(pa.table({"topic": ["t", "t", None], "url": urls}), tmp_path / "topics.parquet")
-    labels = evaluate.read_topics(str(tmp_path / "topics.parquet"))
+    labels = evaluation_topics.read_topics(str(tmp_path / "topics.parquet"))
     assert labels.table["url"].to_pylist() == ["http://a.example/"]
     assert labels.rejects.select(["reason", "record"]).to_pylist() == [
         {"reason": "url-undecodable", "record": "t\thttp://a.example/\N{REPLACEMENT CHARACTER}"},
@@ -334,7 +358,7 @@ def test_rows_of_topics_that_are_no_use(tmp_path: Path) -> None:
     ]
     rows += ['{"url": "https://b.example/"}', '{"topic": "t", "url": "mailto:a@b.example"}', '{"topic": "t"}']
     path.write_text("\n".join(rows), encoding="utf-8")
-    labels = evaluate.read_topics(str(path))
+    labels = evaluation_topics.read_topics(str(path))
     assert labels.table.to_pylist() == [{"topic": "t", "url": "https://a.example/x", "is_seed": None}]
     reasons = labels.rejects["reason"].to_pylist()
     assert len(reasons) == 6

@@ -1,8 +1,8 @@
 """A crawl replayed over a web whose pages are all known: which pages a ranker would have fetched, in which order.
 
-The crawl begins at seeds. Again and again the ranker scores the candidates, which the fetched pages link to and which
-were not fetched themselves, and the best of them are fetched. Of equal scores the smaller number, which is the earlier
-URL, goes first.
+A crawl begins at seeds. `replay` scores the candidates, which the fetched pages link to and which were not fetched
+themselves, and fetches the best of them. `replay_expansion` scores the fetched pages that were not expanded, and
+fetches what the best of them links to. Of equal scores the smaller number, which is the earlier URL, goes first.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Crawl:
 
 
 def replay(crawler: Crawler, links: sparse.csr_array, seeds: Int64s, *, budget: int, batch: int) -> Crawl:
-    """Replays one crawl.
+    """Replays one crawl that fetches the best candidates.
 
     Args:
         crawler: the ranker; its scores are rounded to `SCORE_DECIMALS`.
@@ -90,31 +90,97 @@ def replay(crawler: Crawler, links: sparse.csr_array, seeds: Int64s, *, budget: 
     """
     count = links.shape[0]
     fetched = np.zeros(count, dtype=np.bool_)
-    first = np.unique(seeds)
-    discovery = _Discovery(first, count)
-    last, order = first, np.zeros(0, dtype=np.int64)
-    times: list[Float64s] = [np.zeros(0)]
-    last_scores = np.full(count, np.nan)
-    seconds, lowest, highest = 0.0, np.inf, -np.inf
+    last = first = np.unique(seeds)
+    discovery, ranking, visits = _Discovery(first, count), _Ranking(crawler, count), _Visits()
     while True:
         fetched[last] = True
         discovery.follow(links, last)
-        candidates = np.flatnonzero(discovery.known & ~fetched).astype(np.int64)
-        wanted = min(batch, budget - len(order))
+        candidates = _numbers(discovery.known & ~fetched)
+        wanted = min(batch, budget - len(visits))
         if wanted <= 0 or not len(candidates):
             break
-        harvested = np.flatnonzero(fetched).astype(np.int64)
-        seen = crawler.look(Moment(first, harvested, np.sort(last), candidates, discovery.order))
+        last = ranking.best(Moment(first, _numbers(fetched), np.sort(last), candidates, discovery.order), wanted)
+        visits.add(last, ranking.seconds)
+    return visits.crawl(ranking)
+
+
+def replay_expansion(crawler: Crawler, links: sparse.csr_array, seeds: Int64s, *, budget: int) -> Crawl:
+    """Replays one crawl that fetches all that the best page links to (P13 section 4, steps 4 to 6).
+
+    The pages that the seeds link to are fetched; the ranker scores the pages that were fetched and not expanded; what
+    the best of them links to is fetched, and so on. In a `Moment` of such a crawl `harvested` are the expanded pages,
+    `batch` those expanded last and `candidates` the pages that wait; the content of all of them is known.
+
+    Args:
+        crawler: the ranker; its scores are rounded to `SCORE_DECIMALS`.
+        links: which URLs a page makes known, CSR [n, n].
+        seeds: numbers of the seeds.
+        budget: number of pages to fetch besides the seeds; fewer where no page is left to expand.
+
+    Raises:
+        ValueError: the ranker gave another number of scores than there are candidates, or one that is no number.
+    """
+    count = links.shape[0]
+    expanded = np.zeros(count, dtype=np.bool_)
+    last = first = np.unique(seeds)
+    discovery, ranking, visits = _Discovery(first, count), _Ranking(crawler, count), _Visits()
+    while True:
+        expanded[last] = True
+        begin = len(discovery.order)
+        discovery.follow(links, last)
+        visits.add(discovery.order[begin:][: budget - len(visits)], ranking.seconds)
+        waiting = _numbers(discovery.known & ~expanded)
+        if len(visits) >= budget or not len(waiting):
+            break
+        last = ranking.best(Moment(first, _numbers(expanded), np.sort(last), waiting, discovery.order), 1)
+    return visits.crawl(ranking)
+
+
+def _numbers(flags: npt.NDArray[np.bool_]) -> Int64s:
+    return np.flatnonzero(flags).astype(np.int64)
+
+
+class _Ranking:
+    """The rankings of one crawl: the time they took and the scores they gave."""
+
+    def __init__(self, crawler: Crawler, count: int) -> None:
+        self._crawler = crawler
+        self.scores = np.full(count, np.nan)
+        self.seconds, self.lowest, self.highest = 0.0, np.inf, -np.inf
+
+    def best(self, moment: Moment, wanted: int) -> Int64s:
+        """The candidates with the highest scores, the smaller number first of equal ones."""
+        seen = self._crawler.look(moment)
         begin = time.perf_counter()
-        scores = crawler.scores(seen)
-        seconds += time.perf_counter() - begin
-        scores = _checked(scores, len(candidates))
-        last_scores[candidates] = scores
-        lowest, highest = min(lowest, float(scores.min())), max(highest, float(scores.max()))
-        last = candidates[np.lexsort((candidates, -scores))[:wanted]]
-        order = np.concatenate([order, last])
-        times.append(np.full(len(last), seconds))
-    return Crawl(order, np.concatenate(times), last_scores, lowest, highest)
+        scores = self._crawler.scores(seen)
+        self.seconds += time.perf_counter() - begin
+        scores = _checked(scores, len(moment.candidates))
+        self.scores[moment.candidates] = scores
+        self.lowest, self.highest = min(self.lowest, float(scores.min())), max(self.highest, float(scores.max()))
+        return moment.candidates[np.lexsort((moment.candidates, -scores))[:wanted]]
+
+
+class _Visits:
+    """The pages that a crawl fetched, and the seconds of ranking until each of them."""
+
+    def __init__(self) -> None:
+        self._pages: list[Int64s] = [np.zeros(0, dtype=np.int64)]
+        self._seconds: list[Float64s] = [np.zeros(0)]
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, pages: Int64s, seconds: float) -> None:
+        """Adds pages that are fetched after so many seconds of ranking."""
+        self._pages.append(pages)
+        self._seconds.append(np.full(len(pages), seconds))
+        self._count += len(pages)
+
+    def crawl(self, ranking: _Ranking) -> Crawl:
+        """The crawl that these visits and rankings make."""
+        order, seconds = np.concatenate(self._pages), np.concatenate(self._seconds)
+        return Crawl(order, seconds, ranking.scores, ranking.lowest, ranking.highest)
 
 
 class _Discovery:
@@ -143,6 +209,34 @@ def _checked(scores: Float64s, count: int) -> Float64s:
             f"a ranker gave scores of shape {scores.shape}, {bad} of them no numbers; expected {count} finite numbers"
         )
     return np.round(scores, SCORE_DECIMALS)
+
+
+class Omniscient:
+    """The ranker that knows the labels: what no other ranker could know, for the share of it that they reach.
+
+    Relevant candidates come first. Where a page is expanded instead of fetched, its score is the share of relevant
+    pages among those that it links to and that are not fetched; both are greedy, they look no step further.
+
+    Args:
+        relevant: whether each URL is relevant, bool[n].
+        links: which URLs a page makes known, CSR [n, n], where pages are expanded, else None.
+    """
+
+    def __init__(self, relevant: npt.NDArray[np.bool_], links: sparse.csr_array | None) -> None:
+        self._relevant, self._links = relevant, links
+
+    def look(self, moment: Moment) -> Moment:
+        """All of it."""
+        return moment
+
+    def scores(self, known: Moment) -> Float64s:
+        """1 or 0 of a candidate, or the relevant share of what it leads to."""
+        if self._links is None:
+            return self._relevant[known.candidates].astype(np.float64)
+        fresh = np.ones(len(self._relevant), dtype=np.int64)
+        fresh[known.harvested] = fresh[known.candidates] = 0
+        leads = sparse.csr_array(self._links[known.candidates] > 0)
+        return np.asarray(leads @ (fresh * self._relevant) / np.maximum(leads @ fresh, 1), dtype=np.float64)
 
 
 class FactsCrawler:

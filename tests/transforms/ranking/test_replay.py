@@ -13,7 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from semrank.transforms.ranking.replay import Float64s, Moment, candidate_scores, drawn_seeds, replay
+from semrank.transforms.ranking.replay import (
+    Float64s,
+    Moment,
+    Omniscient,
+    candidate_scores,
+    drawn_seeds,
+    replay,
+    replay_expansion,
+)
 
 Edges = list[tuple[int, int]]
 
@@ -47,6 +55,21 @@ def naive_crawl(score: Callable[[int], float], edges: Edges, seeds: set[int], bu
         order += best
         fetched |= set(best)
     return order
+
+
+def naive_expansion(score: Callable[[int], float], edges: Edges, seeds: set[int], budget: int) -> list[int]:
+    """P13 section 4: fetch the children of the running pages, rank the waiting pages, run the best."""
+    fetched, expanded, order, running = set(seeds), set[int](), list[int](), sorted(seeds)
+    while running:
+        for page in running:
+            expanded.add(page)
+            children = sorted({target for source, target in edges if source == page} - fetched)
+            order += children
+            fetched |= set(children)
+        running = sorted(fetched - expanded, key=lambda page: (-score(page), page))[:1]
+        if len(order) >= budget:
+            break
+    return order[:budget]
 
 
 CHAIN: Edges = [(0, 1), (0, 2), (1, 3), (2, 4), (4, 5), (3, 0)]
@@ -172,3 +195,39 @@ def test_all_pages_of_a_small_topic_are_seeds() -> None:
 def test_every_page_can_be_drawn() -> None:
     drawn = {url for number in range(200) for url in chosen(URLS, seed_set=number)}
     assert drawn == set(URLS)
+
+
+@given(
+    edges=st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=40),
+    scores=st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=12, max_size=12),
+    seeds=st.sets(st.integers(0, 11), min_size=1, max_size=3),
+    budget=st.integers(1, 12),
+)
+@settings(max_examples=200)
+def test_expansions_equal_a_loop_over_sets(edges: Edges, scores: list[float], seeds: set[int], budget: int) -> None:
+    crawler = ByNumber(scores)
+    crawl = replay_expansion(crawler, web(edges, 12), np.array(sorted(seeds)), budget=budget)
+    assert crawl.order.tolist() == naive_expansion(scores.__getitem__, edges, seeds, budget)
+    assert (np.diff(crawl.seconds) >= 0).all()
+    for moment in crawler.moments:
+        # Whatever is known was fetched: it is expanded or it waits.
+        known = np.concatenate([moment.harvested, moment.candidates])
+        assert sorted(known.tolist()) == sorted(moment.discovery.tolist())
+        assert set(moment.batch.tolist()) <= set(moment.harvested.tolist())
+
+
+def test_an_expansion_by_hand() -> None:
+    crawler = ByNumber([0, 1, 2, 9, 5, 7])
+    crawl = replay_expansion(crawler, web(CHAIN, 6), np.array([0]), budget=10)
+    # 1 and 2 are fetched for the seed; 2 is expanded to 4, 4 to 5, 5 to nothing, 1 to 3, and 3 to nothing more.
+    assert crawl.order.tolist() == [1, 2, 4, 5, 3]
+    assert [moment.batch.tolist() for moment in crawler.moments] == [[0], [2], [4], [5], [1]]
+    assert crawl.seconds[:2].tolist() == [0, 0]
+
+
+def test_whoever_knows_the_labels() -> None:
+    relevant = np.array([False, False, False, True, False, True])
+    graph = web([(0, 1), (0, 2), (1, 3), (2, 4), (2, 5), (3, 5)], 6)
+    assert replay(Omniscient(relevant, None), graph, np.array([0]), budget=4, batch=1).order.tolist() == [1, 3, 5, 2]
+    # 1 leads to nothing but the relevant 3; half of what 2 leads to is relevant; then 3 leads to 5.
+    assert replay_expansion(Omniscient(relevant, graph), graph, np.array([0]), budget=4).order.tolist() == [1, 2, 3, 5]

@@ -1,0 +1,143 @@
+"""The crawls of an evaluation: what they are replayed on, and by which rankers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from semrank.pipelines.evaluation_config import EXPAND, FRONTIER, OMNISCIENT, EvaluationConfig
+from semrank.pipelines.evaluation_ground import Ground
+from semrank.pipelines.evaluation_topics import Topic
+from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.ranking import registry
+from semrank.transforms.ranking.replay import Crawl, Crawler, FactsCrawler, Omniscient, replay, replay_expansion
+from semrank.transforms.ranking.semrank_local import ClickLog, SemRankCrawler
+from semrank.transforms.ranking.web import Web
+
+log = logging.getLogger("semrank")
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What a crawl is for and where it begins.
+
+    Attributes:
+        topic: what it looks for.
+        seed_set: number of the set of seeds.
+        mode: what it knows of candidates, and what it fetches.
+    """
+
+    topic: Topic
+    seed_set: int
+    mode: str
+
+    @property
+    def seeds(self) -> Int64s:
+        """Numbers of the seeds, ascending."""
+        return self.topic.seeds[self.seed_set]
+
+    @property
+    def content_known(self) -> bool:
+        """Whether the candidates' texts and links are known."""
+        return self.mode != FRONTIER
+
+    def relevant(self, pages: int) -> npt.NDArray[np.bool_]:
+        """Whether each page counts: it is the topic's and no seed, bool[pages]."""
+        relevant = np.zeros(pages, dtype=np.bool_)
+        relevant[self.topic.pages] = True
+        relevant[self.seeds] = False
+        return relevant
+
+
+@dataclass(frozen=True, eq=False)
+class Replayed:
+    """A crawl and what it was."""
+
+    ranker: str
+    setting: Setting
+    crawl: Crawl
+
+
+Makers: TypeAlias = dict[str, Callable[[Setting], Crawler]]
+"""What makes a crawler for each ranker, given the crawl."""
+
+
+def replay_topics(
+    ground: Ground, topics: Sequence[Topic], config: EvaluationConfig, makers: Callable[[Ground, pa.Table], Makers]
+) -> Iterator[Replayed]:
+    """Replays all crawls, topic by topic.
+
+    Args:
+        ground: what they are replayed on.
+        topics: what they look for.
+        config: modes, budget, batch and whether clicks are held out.
+        makers: gives the rankers for the clicks that are left, a table of `CLICKS`.
+    """
+    begin = time.time()
+    for number, topic in enumerate(topics, start=1):
+        clicks = ground.clicks_table
+        if config.holdout_clicks:
+            clicks = clicks.filter(pa.array(~ground.targets.held_out(np.sort(ground.ids[topic.pages]))))
+        for ranker, make in makers(ground, clicks).items():
+            for mode in config.modes:
+                for seed_set in range(len(topic.seeds)):
+                    setting = Setting(topic, seed_set, mode)
+                    yield Replayed(ranker, setting, _replayed(make(setting), ground, setting, config))
+        log.info("topic %d of %d: %s, %.1f s so far", number, len(topics), topic.name, time.time() - begin)
+
+
+def _replayed(crawler: Crawler, ground: Ground, setting: Setting, config: EvaluationConfig) -> Crawl:
+    if setting.mode == EXPAND:
+        return replay_expansion(crawler, ground.links, setting.seeds, budget=config.budget)
+    return replay(crawler, ground.links, setting.seeds, budget=config.budget, batch=config.batch)
+
+
+def named_makers(ground: Ground, clicks: pa.Table, rankers: Sequence[str]) -> Makers:
+    """The rankers of the product by name."""
+    others = [name for name in rankers if name not in (registry.SEMRANK, OMNISCIENT)]
+    by_facts = facts_makers(ground, clicks, {name: registry.ranker(name) for name in others}) if others else {}
+    made: Makers = {}
+    for name in rankers:
+        if name == OMNISCIENT:
+            made[name] = _omniscient_maker(ground)
+        elif name == registry.SEMRANK:
+            made[name] = _semrank_maker(ground, ClickLog.of(clicks))
+        else:
+            made[name] = by_facts[name]
+    return made
+
+
+def facts_makers(ground: Ground, clicks: pa.Table, rankers: Mapping[str, registry.Rank]) -> Makers:
+    """Rankers that score by facts."""
+    web = ground.web.with_clicks(clicks)
+    return {name: _facts_maker(web, rank, ground.ids) for name, rank in rankers.items()}
+
+
+def _semrank_maker(ground: Ground, clicks: ClickLog) -> Callable[[Setting], Crawler]:
+    def make(setting: Setting) -> Crawler:
+        return SemRankCrawler(
+            ground.semrank_web, clicks, ids=ground.ids, urls=ground.urls, content_known=setting.content_known
+        )
+
+    return make
+
+
+def _facts_maker(web: Web, rank: registry.Rank, ids: Int64s) -> Callable[[Setting], Crawler]:
+    def make(setting: Setting) -> Crawler:
+        return FactsCrawler(web, rank, ids=ids, content_known=setting.content_known)
+
+    return make
+
+
+def _omniscient_maker(ground: Ground) -> Callable[[Setting], Crawler]:
+    def make(setting: Setting) -> Crawler:
+        return Omniscient(setting.relevant(len(ground)), ground.links if setting.mode == EXPAND else None)
+
+    return make
