@@ -31,11 +31,19 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     """Runs the command; gives the exit status."""
     if beam_arguments:
         raise InputError(f"{beam_arguments[0]}: unknown option")
-    folder = arguments.round
+    print(finish_round(arguments.round))
+    return 0
+
+
+def finish_round(folder: str) -> str:
+    """Checks what a round's job wrote and writes the manifest; returns a summary for people.
+
+    Raises:
+        InputError: no job was handed over for this folder, or it wrote no frontier.
+    """
     if files.exists(files.join(folder, files.MANIFEST)):
         files.read_manifest(folder, "round")
-        print(f"{folder}: is finished already")
-        return 0
+        return f"{folder}: is finished already"
     pending = files.join(folder, PENDING)
     if not files.exists(pending):
         raise InputError(f"--round {folder}: has no {PENDING}, expected a round whose job was handed over")
@@ -46,9 +54,9 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     if not folders.table_files(folder, "frontier"):
         raise InputError(f"--round {folder}: has no frontier, expected one: its job has failed or is still running")
     nothing = RunMetrics(stages={}, counters={}, seconds=0.0)
-    print(conclude(folder, config, inputs, nothing, begin))
+    summary = conclude(folder, config, inputs, nothing, begin)
     files.delete(pending)
-    return 0
+    return summary
 
 
 if __name__ == "__main__":

@@ -55,6 +55,19 @@ def queue_from_seeds(path: str) -> Queue:
     texts = [text for text in (_without_comment(line) for line in lines) if text]
     if not texts:
         raise InputError(f"--seeds {path}: holds no URL in {len(lines)} lines, expected one URL a line")
+    return queue_from_urls(texts, path)
+
+
+def queue_from_urls(texts: Sequence[str], source: str) -> Queue:
+    """The queue of some seeds.
+
+    Args:
+        texts: URLs; what is none becomes a reject.
+        source: where they come from, for messages and the manifest.
+
+    Raises:
+        InputError: none of them is a URL.
+    """
     canonical = canonicalize(pa.array(texts, pa.string()))
     bad = pc.is_null(canonical.urls)
     rejects = pa.table(
@@ -67,10 +80,11 @@ def queue_from_seeds(path: str) -> Queue:
     )
     urls = canonical.urls.drop_null()
     if not len(urls):
-        raise InputError(f"--seeds {path}: none of its {len(texts)} lines is a URL, the first is '{texts[0][:80]}'")
+        first = f", the first is '{texts[0][:80]}'" if texts else ""
+        raise InputError(f"--seeds {source}: none of its {len(texts)} lines is a URL{first}")
     queue = _queue_table(urls)
     harvest = queue.append_column("seed", pa.array(np.ones(queue.num_rows, dtype=np.bool_)))
-    return Queue(queue, harvest, rejects, path)
+    return Queue(queue, harvest, rejects, source)
 
 
 def _without_comment(line: str) -> str:

@@ -10,7 +10,7 @@ import argparse
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -123,14 +123,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     """Runs the command; gives the exit status."""
+    print(rank_urls(arguments, beam_arguments))
+    return 0
+
+
+def rank_urls(arguments: argparse.Namespace, beam_arguments: list[str], seeds: Queue | None = None) -> str:
+    """Ranks the round that parsed options describe and returns a summary for people.
+
+    Args:
+        arguments: parsed options of the command.
+        beam_arguments: options of Beam.
+        seeds: the queue, if it comes from the caller and not from `--seeds` or `--previous`.
+    """
     config = round_config(arguments)
     options = beam_options(beam_arguments)
     memory = worker_memory(arguments, options)
-    queue = queue_from_seeds(arguments.seeds) if arguments.seeds else queue_from_round(arguments.previous)
+    if seeds is not None:
+        queue = seeds
+    else:
+        queue = queue_from_seeds(arguments.seeds) if arguments.seeds else queue_from_round(arguments.previous)
     snapshot, output = (path_for_workers(options, path) for path in (arguments.snapshot, arguments.output))
-    summary = run_round(snapshot, queue, output, config, options, overwrite=arguments.overwrite, memory=memory)
-    print(summary)
-    return 0
+    return run_round(snapshot, queue, output, config, options, overwrite=arguments.overwrite, memory=memory)
 
 
 @dataclass(frozen=True)
@@ -171,6 +184,30 @@ def _row_count(manifest: Manifest, path: str, name: str) -> int:
     return manifest.whole("rows", name) if "rows" in manifest.entries else folders.row_count(path, name)
 
 
+@dataclass(frozen=True)
+class RoundJob:
+    """A round that is ready to run: its folder is claimed and holds the harvest.
+
+    Attributes:
+        output: the round's folder.
+        config: its configuration.
+        inputs: what it is made of, for the manifest.
+        build: puts the pipeline together; returns one row a file of the frontier (`WRITTEN_SCHEMA`).
+        begin: when it was prepared, seconds since 1970.
+    """
+
+    output: str
+    config: RoundConfig
+    inputs: dict[str, Any]
+    build: Callable[[beam.Pipeline], Collection]
+    begin: float
+
+    def hand_over(self) -> None:
+        """Leaves what `semrank finish` needs to write the manifest when the job is done."""
+        pending = {"parameters": self.config.as_dict(), "inputs": self.inputs, "started": self.begin}
+        files.write_json(files.join(self.output, PENDING), pending)
+
+
 def run_round(
     snapshot_path: str,
     queue: Queue,
@@ -200,6 +237,32 @@ def run_round(
             nothing is left of the round then.
         RuntimeError: the run failed; the folder has no manifest then.
     """
+    job = prepare_round(snapshot_path, queue, output, config, overwrite=overwrite, memory=memory)
+    try:
+        metrics = run_pipeline(options, job.build, worker_memory=memory)
+    except InputError:
+        for name in PARTS:
+            files.delete(files.join(output, name))
+        raise
+    if metrics is None:
+        job.hand_over()
+        return (
+            f"{output}: the job is handed over; when it is done, `semrank finish --round {output}` checks what it "
+            "wrote and writes the manifest"
+        )
+    return conclude(output, config, job.inputs, metrics, job.begin)
+
+
+def prepare_round(
+    snapshot_path: str,
+    queue: Queue,
+    output: str,
+    config: RoundConfig,
+    *,
+    overwrite: bool = False,
+    memory: int | None = None,
+) -> RoundJob:
+    """Checks what a round is made of and claims its folder; arguments and errors as for `run_round`."""
     begin = time.time()
     snapshot = _snapshot(snapshot_path)
     known = queue.urls if config.ranker == "semrank" else queue.harvest
@@ -226,21 +289,7 @@ def run_round(
         "queue": {"path": queue.source, "urls": queue.urls.num_rows},
     }
     build = partial(_build, snapshot=snapshot, queue=queue, output=output, config=config)
-    try:
-        metrics = run_pipeline(options, build, worker_memory=memory)
-    except InputError:
-        for name in PARTS:
-            files.delete(files.join(output, name))
-        raise
-    if metrics is None:
-        files.write_json(
-            files.join(output, PENDING), {"parameters": config.as_dict(), "inputs": inputs, "started": begin}
-        )
-        return (
-            f"{output}: the job is handed over; when it is done, `semrank finish --round {output}` checks what it "
-            "wrote and writes the manifest"
-        )
-    return conclude(output, config, inputs, metrics, begin)
+    return RoundJob(output, config, inputs, build, begin)
 
 
 def _check_queue_fits(queue: Queue, snapshot: _Snapshot, config: RoundConfig, memory: int | None) -> None:
@@ -295,7 +344,9 @@ def conclude(output: str, config: RoundConfig, inputs: dict[str, Any], metrics: 
     return summary
 
 
-def _build(pipeline: beam.Pipeline, *, snapshot: _Snapshot, queue: Queue, output: str, config: RoundConfig) -> None:
+def _build(
+    pipeline: beam.Pipeline, *, snapshot: _Snapshot, queue: Queue, output: str, config: RoundConfig
+) -> Collection:
     words_of = partial(lemmas_of, fallback=config.language)
     partitions = snapshot.partitions
     # The queue is read from where it was written: a job's graph has no room for millions of URLs.
@@ -348,7 +399,7 @@ def _build(pipeline: beam.Pipeline, *, snapshot: _Snapshot, queue: Queue, output
             partitions=url_partitions,
             as_of=config.now,
         )
-    rows | WriteFrontier(
+    written = rows | WriteFrontier(
         files.join(output, "frontier"),
         partitions=url_partitions,
         limits=Limits(
@@ -366,6 +417,7 @@ def _build(pipeline: beam.Pipeline, *, snapshot: _Snapshot, queue: Queue, output
     {"rejects": rejects, "unknown": contexts.unknown, "queue": queued} | WriteOne(
         "write rejects", files.join(output, "rejects"), _reject_rows
     )
+    return written  # type: ignore[no-any-return]
 
 
 def _similarity(config: RoundConfig) -> SimilaritySettings:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import argparse
 import logging
+from collections.abc import Iterator
 
 from semrank.pipelines.cluster import path_for_workers
 from semrank.pipelines.config import add_round_arguments, round_config
 from semrank.pipelines.manifest import Manifest
 from semrank.pipelines.memory import add_memory_argument, worker_memory
-from semrank.pipelines.queue import queue_from_round, queue_from_seeds
+from semrank.pipelines.queue import Queue, queue_from_round, queue_from_seeds
 from semrank.pipelines.rank import run_round
 from semrank.pipelines.runtime import beam_options
 from semrank.schemas.errors import InputError
@@ -42,14 +43,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     """Runs the command; gives the exit status."""
+    for text in rank_rounds(arguments, beam_arguments):
+        print(text)
+    return 0
+
+
+def rank_rounds(arguments: argparse.Namespace, beam_arguments: list[str], seeds: Queue | None = None) -> Iterator[str]:
+    """Ranks the rounds that parsed options describe; yields lines and summaries for people as they come.
+
+    Args:
+        arguments: parsed options of the command.
+        beam_arguments: options of Beam.
+        seeds: the queue of the first round, if it comes from the caller and not from `--seeds`.
+    """
     if arguments.rounds < 1:
         raise InputError(f"--rounds: found {arguments.rounds}, expected a whole number of at least 1")
     config = round_config(arguments)
     options = beam_options(beam_arguments)
     memory = worker_memory(arguments, options)
-    seeds = queue_from_seeds(arguments.seeds)
+    if seeds is None:
+        seeds = queue_from_seeds(arguments.seeds)
     snapshot, output = (path_for_workers(options, path) for path in (arguments.snapshot, arguments.output))
-    folders = [files.join(output, f"round-{number:04d}") for number in range(arguments.rounds)]
+    folders = [round_folder(output, number) for number in range(arguments.rounds)]
     for number, folder in enumerate(folders):
         if not arguments.overwrite and files.exists(files.join(folder, files.MANIFEST)):
             _check_same_run(folder, config.as_dict(), snapshot)
@@ -60,11 +75,15 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
         except InputError as nothing_selected:
             if number == 0:
                 raise
-            print(f"round {number}: not run: {nothing_selected}")
-            return 0
-        print(f"round {number}")
-        print(run_round(snapshot, queue, folder, config, options, overwrite=arguments.overwrite, memory=memory))
-    return 0
+            yield f"round {number}: not run: {nothing_selected}"
+            return
+        yield f"round {number}"
+        yield run_round(snapshot, queue, folder, config, options, overwrite=arguments.overwrite, memory=memory)
+
+
+def round_folder(output: str, number: int) -> str:
+    """Folder of a round, counted from 0."""
+    return files.join(output, f"round-{number:04d}")
 
 
 def _check_same_run(folder: str, parameters: dict[str, object], snapshot: str) -> None:

@@ -143,7 +143,7 @@ def _without_runner(arguments: Sequence[str]) -> list[str]:
 
 
 def run_pipeline(
-    options: PipelineOptions, build: Callable[[beam.Pipeline], None], *, worker_memory: int | None = None
+    options: PipelineOptions, build: Callable[[beam.Pipeline], object], *, worker_memory: int | None = None
 ) -> RunMetrics | None:
     """Builds and runs a pipeline to its end.
 
