@@ -171,8 +171,9 @@ on what they don't know to Apache Beam: `--runner`, `--job_endpoint`, `--direct_
 | exit status | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | the run failed, or was interrupted; nothing unfinished counts as finished |
-| 2 | arguments or inputs are unusable: one line on standard error names the option or file |"""
+| 1 | the run failed; nothing unfinished counts as finished |
+| 2 | arguments or inputs are unusable: one line on standard error names the option or file |
+| 130 | the run was interrupted; nothing unfinished counts as finished |"""
 
 _FOLDERS = """\
 A part is a folder of Parquet files whose names sort in the order of their rows. `manifest.json` is written last: a

@@ -42,6 +42,9 @@ COMMANDS = {
 MANIFESTS = ("ingest", "rank", "rounds", "evaluate", "dataset")
 """Commands whose output is a folder with a manifest, or several."""
 
+INTERRUPTED = 130
+"""Exit status of an interrupted command, as shells give it."""
+
 _CLOSE = 0.75
 """How alike two names are, from 0 to 1, for one to be taken for a slip of the pen: one letter of four is another."""
 
@@ -138,7 +141,7 @@ def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         _complain(f"semrank {command}: interrupted; nothing unfinished counts as finished")
-        return 1
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output, `head` for one, has seen enough.
         sys.stderr.close()

@@ -8,7 +8,7 @@ import re
 
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 
-from semrank.pipelines.runtime import DEFAULT_RUNNER
+from semrank.pipelines.runtime import DEFAULT_RUNNER, EMBEDDED_RUNNER
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.worker_memory import OPTION, OWN_BYTES, machine_bytes, shown_bytes
 
@@ -34,9 +34,10 @@ def worker_memory(arguments: argparse.Namespace, options: PipelineOptions) -> in
     given: str | None = arguments.worker_memory
     if given is not None:
         return _size(given)
-    if options.view_as(StandardOptions).runner != DEFAULT_RUNNER:
-        return None
-    return machine_bytes() // _local_workers(options.view_as(DirectOptions))
+    runner = options.view_as(StandardOptions).runner
+    if runner == DEFAULT_RUNNER:
+        return machine_bytes()
+    return machine_bytes() // _local_workers(options.view_as(DirectOptions)) if runner == EMBEDDED_RUNNER else None
 
 
 def _size(text: str) -> int:

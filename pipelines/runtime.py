@@ -32,10 +32,19 @@ from semrank.transforms.columnar.steps import (
     limit_memory,
 )
 
-DEFAULT_RUNNER = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
-"""The embedded runner. Beam's DirectRunner would first try to download another one."""
+DEFAULT_RUNNER = "semrank.pipelines.local.runner.LocalRunner"
+"""The runner of a command that names none."""
 
-_LOCAL_NAMES = {"FnApiRunner", "DirectRunner"}
+EMBEDDED_RUNNER = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
+"""Beam's own runner in one process. Beam's DirectRunner would first try to download another one."""
+
+_RUNNERS = {
+    None: DEFAULT_RUNNER,
+    "LocalRunner": DEFAULT_RUNNER,
+    "DirectRunner": EMBEDDED_RUNNER,
+    "FnApiRunner": EMBEDDED_RUNNER,
+}
+"""Names of runners, and the runners that they stand for here."""
 
 log = logging.getLogger(NAMESPACE)
 
@@ -76,7 +85,7 @@ class RunMetrics:
 
 
 def beam_options(beam_arguments: Sequence[str]) -> PipelineOptions:
-    """Beam's options of a command line; the embedded runner where it names none.
+    """Beam's options of a command line; the local runner where it names none.
 
     Raises:
         InputError: an option that neither the command nor Beam knows.
@@ -96,9 +105,11 @@ def beam_options(beam_arguments: Sequence[str]) -> PipelineOptions:
             f"{unknown[0]}: unknown {word}; `--help` lists the command's own, others must be Apache Beam's"
         )
     runner = getattr(parsed, "runner", None)
+    if runner is None and any(argument.startswith("--direct_") for argument in beam_arguments):
+        runner = "DirectRunner"
     arguments = list(beam_arguments)
-    if runner is None or runner in _LOCAL_NAMES:
-        arguments = [*_without_runner(arguments), f"--runner={DEFAULT_RUNNER}"]
+    if runner in _RUNNERS:
+        arguments = [*_without_runner(arguments), f"--runner={_RUNNERS[runner]}"]
     return PipelineOptions(arguments)
 
 
@@ -209,7 +220,7 @@ def _worker_error(cause: BaseException) -> str:
     if lost:
         return f"the job server is lost: {lost[1]}"
     named = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Invalid)\b", line)]
-    step = re.search(r"\[while running '([^']*)'\]", str(cause))
+    step = re.search(r"\[while running '([^']*)'\]", "\n".join([str(cause), *getattr(cause, "__notes__", ())]))
     text = (named or lines)[0].split(" [while running")[0]
     return f"{text} (in '{step.group(1)}')" if step else text
 

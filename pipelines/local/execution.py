@@ -1,0 +1,165 @@
+"""Carries out one stage of a plan: hands elements from operation to operation and to what is kept of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from apache_beam.internal import pickler
+from apache_beam.metrics.execution import MetricsContainer
+from apache_beam.pvalue import AsIter, AsSideInput
+from apache_beam.runners.common import DoFnRunner, Receiver
+from apache_beam.runners.worker import statesampler
+from apache_beam.transforms.window import GlobalWindows
+from apache_beam.utils.windowed_value import WindowedValue
+
+from semrank.pipelines.local.plan import Collection, Operation, Stage
+
+Sink = Callable[[Any], None]
+"""Takes an element."""
+
+
+class Tracker:
+    """Stands in for Beam's state sampler: metrics go to the container of the operation that runs."""
+
+    def __init__(self) -> None:
+        self.metrics_container: MetricsContainer | None = None
+
+    def current_state(self) -> Tracker:
+        """What holds the container of metrics."""
+        return self
+
+    def update_metric(self, name: Any, value: Any) -> None:
+        """Updates a metric of the operation that runs."""
+        if self.metrics_container is not None:
+            self.metrics_container.get_metric_cell(name).update(value)
+
+
+class _Side:
+    """What an operation sees of a broadcast collection."""
+
+    def __init__(self, side: AsSideInput, elements: Iterable[Any]) -> None:
+        plain = isinstance(side, AsIter)
+        self._value = elements if plain else side._from_runtime_iterable(elements, side._view_options())
+
+    def __getitem__(self, _: Any) -> Any:
+        return self._value
+
+    def is_globally_windowed(self) -> bool:
+        return True
+
+
+class _Output(Receiver):
+    def __init__(self, readers: Iterable[_Running], sinks: Iterable[Sink]) -> None:
+        self._readers, self._sinks = tuple(readers), tuple(sinks)
+
+    def receive(self, windowed_value: WindowedValue) -> None:
+        for sink in self._sinks:
+            sink(windowed_value.value)
+        for reader in self._readers:
+            reader.process(windowed_value)
+
+
+class _Outputs(dict[Any, _Output]):
+    """Outputs by tag; nobody reads those that are missing."""
+
+    def __missing__(self, tag: Any) -> _Output:
+        self[tag] = _Output((), ())
+        return self[tag]
+
+
+class _Running:
+    """An operation while its stage runs."""
+
+    def __init__(self, operation: Operation, sides: list[Any], outputs: _Outputs, tracker: Tracker) -> None:
+        transform = operation.transform
+        output: Any = next(iter(operation.outputs.values()))
+        self._label, self._tracker = operation.label, tracker
+        self.metrics = MetricsContainer(operation.label)
+        self._runner = DoFnRunner(
+            _own_copy(transform.fn),
+            list(transform.args),
+            dict(transform.kwargs),
+            sides,
+            output.windowing,
+            outputs,
+        )
+        self.process = self._guarded(self._runner.process)
+        self.setup, self.start = self._guarded(self._runner.setup), self._guarded(self._runner.start)
+        self.finish, self.teardown = self._guarded(self._runner.finish), self._guarded(self._runner.teardown)
+
+    def _guarded(self, method: Callable[..., Any]) -> Callable[..., None]:
+        """The method with its metrics in the operation's container, and the step's name noted on an error."""
+        tracker, container, note = self._tracker, self.metrics, f"[while running '{self._label}']"
+
+        def call(*arguments: Any) -> None:
+            before, tracker.metrics_container = tracker.metrics_container, container
+            try:
+                method(*arguments)
+            except Exception as error:
+                if not getattr(error, "__notes__", None):
+                    error.add_note(note)
+                raise
+            finally:
+                tracker.metrics_container = before
+
+        return call
+
+
+def _own_copy(fn: Any) -> Any:
+    """A function of which only this run changes the state, as each of Beam's workers has it."""
+    return pickler.loads(pickler.dumps(fn))
+
+
+class StageRun:
+    """One run of a stage's operations over some of its elements, a bundle.
+
+    Args:
+        stage: the stage.
+        sides: elements of a broadcast collection.
+        sinks: where the elements of a kept collection go, None for the sources' own.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        sides: Callable[[Collection], Iterable[Any]],
+        sinks: Mapping[Collection | None, list[Sink]],
+    ) -> None:
+        self._tracker = Tracker()
+        running: dict[Operation, _Running] = {}
+
+        def output(collection: Collection | None) -> _Output:
+            readers = [running[operation] for operation in stage.readers.get(collection, ())]
+            return _Output(readers, sinks.get(collection, ()))
+
+        for operation in reversed(stage.operations):
+            outputs = _Outputs({tag: output(made) for tag, made in operation.outputs.items()})
+            if None not in outputs and "None" in outputs:
+                outputs[None] = outputs["None"]
+            views = [_Side(side, sides(side.pvalue)) for side in operation.sides]
+            running[operation] = _Running(operation, views, outputs, self._tracker)
+        self._running = [running[operation] for operation in stage.operations]
+        self._source = output(None)
+
+    def run(self, elements: Iterator[Any]) -> None:
+        """Takes all elements and finishes."""
+        before = statesampler.get_current_tracker()
+        statesampler.set_current_tracker(self._tracker)
+        try:
+            for operation in self._running:
+                operation.setup()
+                operation.start()
+            for element in elements:
+                self._source.receive(GlobalWindows.windowed_value(element))
+                del element
+            for operation in self._running:
+                operation.finish()
+        finally:
+            for operation in self._running:
+                operation.teardown()
+            statesampler.set_current_tracker(before)
+
+    def metrics(self) -> Iterator[MetricsContainer]:
+        """The metrics of its operations."""
+        return (operation.metrics for operation in self._running)

@@ -1,0 +1,235 @@
+"""Turns an applied Beam pipeline into stages: chains of ParDos between what has to be kept.
+
+A collection is kept where it is exchanged (GroupByKey), spread (Reshuffle), broadcast, or read from several sources
+(Flatten); other elements go from one ParDo to the next within a stage. A stage reads each of its sources once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from apache_beam.pipeline import AppliedPTransform, Pipeline
+from apache_beam.pvalue import AsSideInput, PValue
+from apache_beam.runners.common import DoFnSignature
+from apache_beam.transforms.core import Create, Flatten, GroupByKey, Impulse, ParDo
+from apache_beam.transforms.util import Reshuffle, ReshufflePerKey
+
+from semrank.schemas.errors import InputError
+
+Collection = PValue
+"""A PCollection; Beam's graph has them by this name."""
+
+_LEAVES = (Create, GroupByKey, Reshuffle, ReshufflePerKey)
+"""Composites that the runner carries out itself."""
+
+
+@dataclass(eq=False)
+class Operation:
+    """A ParDo of a stage.
+
+    Attributes:
+        label: its full name in the pipeline.
+        transform: the ParDo.
+        outputs: collections by tag; the main one has the tag None.
+        sides: the collections that are broadcast to it, and how it sees them.
+    """
+
+    label: str
+    transform: ParDo
+    outputs: dict[str | int | None, Collection]
+    sides: Sequence[AsSideInput]
+
+
+@dataclass(eq=False)
+class Stage:
+    """Operations that run together.
+
+    Attributes:
+        sources: kept collections whose elements it takes.
+        operations: its ParDos, each after those that feed it.
+        readers: the operations that take the elements of a collection, by collection; None stands for the sources.
+        groups: the groups that the elements of a collection go to, by collection; None stands for the sources.
+        stages_before: all stages that have to be done first.
+    """
+
+    sources: tuple[Collection, ...]
+    operations: list[Operation] = field(default_factory=list)
+    readers: dict[Collection | None, list[Operation]] = field(default_factory=dict)
+    groups: dict[Collection | None, list[Collection]] = field(default_factory=dict)
+    stages_before: set[Stage] = field(default_factory=set)
+
+    def side_collections(self) -> Iterator[Collection]:
+        """The collections that are broadcast to its operations, as they stand in the pipeline."""
+        return (side.pvalue for operation in self.operations for side in operation.sides)
+
+
+@dataclass
+class Plan:
+    """What a pipeline is carried out by.
+
+    Attributes:
+        stages: in the order in which they run.
+        constants: elements of collections that no stage makes.
+        grouped: the kept collections that hold groups.
+        parts: the kept collections that make up each collection that a stage reads or gets broadcast.
+        readers: number of times that a kept collection is read.
+    """
+
+    stages: list[Stage] = field(default_factory=list)
+    constants: dict[Collection, Sequence[Any]] = field(default_factory=dict)
+    grouped: set[Collection] = field(default_factory=set)
+    parts: dict[Collection, tuple[Collection, ...]] = field(default_factory=dict)
+    readers: dict[Collection, int] = field(default_factory=dict)
+
+
+def make_plan(pipeline: Pipeline) -> Plan:
+    """Plans a pipeline.
+
+    Raises:
+        InputError: the pipeline has a transform that the local runner does not know.
+    """
+    return _Planner().plan(pipeline)
+
+
+def primitives(applied: AppliedPTransform) -> Iterator[AppliedPTransform]:
+    """The transforms that the runner carries out, in the order in which they were applied."""
+    if isinstance(applied.transform, _LEAVES):
+        yield applied
+    elif applied.parts:
+        for part in applied.parts:
+            yield from primitives(part)
+    elif applied.transform is not None and not _passes_on(applied):
+        yield applied
+
+
+def _passes_on(applied: AppliedPTransform) -> bool:
+    """Whether a transform gives back its inputs, or nothing."""
+    return set(applied.outputs.values()) <= set(applied.inputs)
+
+
+class _Planner:
+    def __init__(self) -> None:
+        self._plan = Plan()
+        self._producers: dict[Collection, set[Stage]] = {}
+        self._open: set[Collection] = set()
+
+    def plan(self, pipeline: Pipeline) -> Plan:
+        for applied in primitives(pipeline._root_transform()):
+            self._add(applied)
+        plan = self._plan
+        plan.stages = _ordered(plan.stages)
+        for stage in plan.stages:
+            for side in stage.side_collections():
+                self._count(plan.parts[side])
+            self._count(stage.sources)
+        return plan
+
+    def _count(self, collections: Sequence[Collection]) -> None:
+        for collection in collections:
+            self._plan.readers[collection] = self._plan.readers.get(collection, 0) + 1
+
+    def _add(self, applied: AppliedPTransform) -> None:
+        transform = applied.transform
+        if isinstance(transform, ParDo):
+            self._add_operation(applied, transform)
+            return
+        (output,) = applied.outputs.values()
+        if isinstance(transform, Create | Impulse):
+            self._plan.constants[output] = [b""] if isinstance(transform, Impulse) else transform.values
+            self._add_kept(output, set())
+        elif isinstance(transform, Flatten):
+            self._plan.parts[output] = tuple(part for each in applied.inputs for part in self._plan.parts[each])
+        elif isinstance(transform, Reshuffle | ReshufflePerKey):
+            self._plan.parts[output] = self._plan.parts[applied.inputs[0]]
+        elif isinstance(transform, GroupByKey):
+            self._add_groups(applied, output)
+        else:
+            raise _unknown(applied)
+
+    def _add_kept(self, collection: Collection, producers: set[Stage]) -> None:
+        self._producers[collection] = producers
+        self._plan.parts[collection] = (collection,)
+
+    def _add_groups(self, applied: AppliedPTransform, output: Collection) -> None:
+        (collection,) = applied.inputs
+        if not collection.windowing.is_default():
+            raise _unknown(applied, "groups by windows")
+        producers: set[Stage] = set()
+        for part in self._plan.parts[collection]:
+            # A collection that no operation makes gets a stage that only passes it on.
+            stage, source = (self._stage_of(part), part) if part in self._open else (self._new_stage((part,)), None)
+            stage.groups.setdefault(source, []).append(output)
+            producers.add(stage)
+        self._plan.grouped.add(output)
+        self._add_kept(output, producers)
+
+    def _stage_of(self, collection: Collection) -> Stage:
+        (stage,) = self._producers[collection]
+        return stage
+
+    def _add_operation(self, applied: AppliedPTransform, transform: ParDo) -> None:
+        signature = DoFnSignature(transform.fn)
+        if signature.is_splittable_dofn() or signature.is_stateful_dofn():
+            raise _unknown(applied, "splittable or stateful function")
+        operation = Operation(applied.full_label, transform, dict(applied.outputs), list(applied.side_inputs))
+        (collection,) = applied.inputs
+        before = {
+            stage
+            for side in operation.sides
+            for part in self._plan.parts[side.pvalue]
+            for stage in self._producers[part]
+        }
+        stage, source = self._place(collection, before)
+        self._require(stage, before)
+        stage.operations.append(operation)
+        stage.readers.setdefault(source, []).append(operation)
+        for output in operation.outputs.values():
+            self._add_kept(output, {stage})
+            self._open.add(output)
+
+    def _place(self, collection: Collection, before: set[Stage]) -> tuple[Stage, Collection | None]:
+        """The stage where an operation on a collection goes, and the collection in it that it reads."""
+        blocked = before | {stage for stage in self._plan.stages if any(stage in each.stages_before for each in before)}
+        if collection in self._open and self._stage_of(collection) not in blocked:
+            return self._stage_of(collection), collection
+        sources = self._plan.parts[collection]
+        for stage in self._plan.stages:
+            if stage.sources == sources and stage not in blocked:
+                return stage, None
+        return self._new_stage(sources), None
+
+    def _new_stage(self, sources: tuple[Collection, ...]) -> Stage:
+        stage = Stage(sources)
+        self._plan.stages.append(stage)
+        self._require(stage, {earlier for source in sources for earlier in self._producers[source]})
+        return stage
+
+    def _require(self, stage: Stage, before: set[Stage]) -> None:
+        """Orders a stage behind others; `stages_before` stays transitively closed."""
+        closed = before.union(*(earlier.stages_before for earlier in before))
+        for later in self._plan.stages:
+            if later is stage or stage in later.stages_before:
+                later.stages_before |= closed
+
+
+def _unknown(applied: AppliedPTransform, what: str = "") -> InputError:
+    name = type(applied.transform).__name__
+    reason = f" ({what})" if what else ""
+    return InputError(
+        f"'{applied.full_label}': the local runner does not know the transform {name}{reason}; "
+        "--runner DirectRunner runs it"
+    )
+
+
+def _ordered(stages: Sequence[Stage]) -> list[Stage]:
+    ordered: list[Stage] = []
+    done: set[Stage] = set()
+    waiting = list(stages)
+    while waiting:
+        ready = next(stage for stage in waiting if stage.stages_before <= done)
+        waiting.remove(ready)
+        done.add(ready)
+        ordered.append(ready)
+    return ordered
