@@ -61,6 +61,7 @@ setup(
         "icu4py>=1.2,<2",
         "networkx>=3.2",
         "numpy>=2.0",
+        "orjson>=3.10",
         "publicsuffixlist>=1.0",
         "pyarrow>=20",
         "PyYAML>=6",

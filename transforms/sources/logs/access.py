@@ -30,12 +30,13 @@ import pyarrow.compute as pc
 from semrank.transforms.columnar.arrays import column_array
 from semrank.transforms.sources.logs.fates import Bools, Fates, Quote, Tally, truths
 from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.quotes import quote_line
 from semrank.transforms.sources.logs.records import read_blocks
 from semrank.transforms.sources.logs.robots import are_robots
 from semrank.transforms.sources.logs.searches import ReferrerReader, escaped, site_query
 from semrank.transforms.sources.logs.spans import Bytes, Int32s, Lines, Spans, numbers_at, slices, value_spans, window
-from semrank.transforms.sources.logs.texts import Memo, quotable
-from semrank.transforms.sources.logs.users import visitor_ids, without_addresses
+from semrank.transforms.sources.logs.texts import Memo
+from semrank.transforms.sources.logs.users import visitor_ids
 from semrank.transforms.sources.logs.visits import VISITS, LogBatch
 from semrank.transforms.sources.urls import canonical_url, host_of
 
@@ -75,7 +76,6 @@ _REFERRERS = pa.schema(
 )
 
 _FIRST_SUCCESS, _FIRST_REDIRECT, _NOT_MODIFIED, _FIRST_ERROR = 200, 300, 304, 400
-_QUOTED_BYTES = 4_000
 
 
 @dataclass(frozen=True)
@@ -127,17 +127,6 @@ def read_access_log(stream: BinaryIO, stage: str, options: LogOptions, read_line
         read_lines(lines, reader, tally)
 
     return read_blocks(stream, stage, read, quote_line)
-
-
-def quote_line(line: bytes) -> str:
-    """A line for a reject row: without network addresses and without what could name the client or its account.
-
-    In all layouts these stand before the first `[`, `"` or `{`; a line without any of these signs loses its first word.
-    """
-    text = quotable(line[:_QUOTED_BYTES])
-    places = [place for place in map(text.find, '["{') if place >= 0]
-    text = text[min(places) :] if places else f"… {text.partition(' ')[2]}"
-    return without_addresses(text)
 
 
 def split_requests(data: bytes | pa.Buffer, starts: Int32s, ends: Int32s) -> tuple[pa.BinaryArray, pa.BinaryArray]:

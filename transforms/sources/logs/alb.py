@@ -14,9 +14,10 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow.compute as pc
 
-from semrank.transforms.sources.logs.access import AccessReader, Requests, quote_line, read_access_log, split_requests
+from semrank.transforms.sources.logs.access import AccessReader, Requests, read_access_log, split_requests
 from semrank.transforms.sources.logs.fates import Tally
 from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.quotes import quote_line
 from semrank.transforms.sources.logs.spans import QUOTE, SPACE, Fields, Lines, separate
 from semrank.transforms.sources.logs.times import written_times
 from semrank.transforms.sources.logs.visits import LogBatch

@@ -11,9 +11,10 @@ from typing import BinaryIO
 
 import numpy as np
 
-from semrank.transforms.sources.logs.clicks import ClickReader, Rows, fields_of, quote_without
+from semrank.transforms.sources.logs.clicks import ClickReader, Rows, fields_of
 from semrank.transforms.sources.logs.fates import Tally
 from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.quotes import quote_click_line
 from semrank.transforms.sources.logs.records import read_blocks
 from semrank.transforms.sources.logs.spans import TAB, Fields, Lines, separate
 from semrank.transforms.sources.logs.texts import decode
@@ -44,11 +45,11 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
         short = (separated.counts == _FIELDS_WITHOUT_CLICK) & ~header
         tally.ignore("header", int(header.sum()))
         tally.ignore("no-click", int(short.sum()))
-        fields = fields_of(lines.take(~(header | short)), TAB, _FIELDS, tally, _quote)
+        fields = fields_of(lines.take(~(header | short)), TAB, _FIELDS, tally, quote_click_line)
         if fields is not None:
             reader.add(_rows(fields, options.salt), tally)
 
-    return read_blocks(stream, FORMAT, read_lines, _quote)
+    return read_blocks(stream, FORMAT, read_lines, quote_click_line)
 
 
 def _heads(lines: Lines) -> list[bytes]:
@@ -65,9 +66,5 @@ def _rows(fields: Fields, salt: bytes) -> Rows:
         session_id=None,
         user_group=None,
         keywords=None,
-        quote=lambda record: _quote(fields.lines.text(record)),
+        quote=lambda record: quote_click_line(fields.lines.text(record)),
     )
-
-
-def _quote(line: bytes) -> str:
-    return quote_without(line, b"\t", _USER)

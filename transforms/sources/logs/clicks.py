@@ -22,8 +22,7 @@ from semrank.transforms.columnar.arrays import column_array
 from semrank.transforms.sources.logs.fates import Fates, Quote, Tally, truths
 from semrank.transforms.sources.logs.searches import MAX_QUERY_CHARS, escaped
 from semrank.transforms.sources.logs.spans import Fields, Lines, separate
-from semrank.transforms.sources.logs.texts import Memo, quotable
-from semrank.transforms.sources.logs.users import without_addresses
+from semrank.transforms.sources.logs.texts import Memo
 from semrank.transforms.sources.urls import canonical_url
 
 _CANONICAL = pa.schema([("url", pa.string()), ("reason", pa.string())])
@@ -123,14 +122,6 @@ def _canonical_rows(values: pa.BinaryArray) -> pa.Table:
         [pa.array([result.url for result in results], pa.string()), pa.array([r.reason for r in results], pa.string())],
         schema=_CANONICAL,
     )
-
-
-def quote_without(line: bytes, separator: bytes, field: int) -> str:
-    """A line for a reject row, without network addresses and with the user's field masked."""
-    parts = line.split(separator)
-    if len(parts) > field:
-        parts[field] = b"<user>"
-    return without_addresses(quotable(separator.join(parts)))
 
 
 def fields_of(lines: Lines, separator: int, count: int, tally: Tally, quote: Callable[[bytes], str]) -> Fields | None:

@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.sources.logs.access import AccessReader, Requests, quote_line, read_access_log
+from semrank.transforms.sources.logs.access import AccessReader, Requests, read_access_log
 from semrank.transforms.sources.logs.fates import Tally
 from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.quotes import quote_line
 from semrank.transforms.sources.logs.spans import Fields, Lines, separate
 from semrank.transforms.sources.logs.times import spaced_times
 from semrank.transforms.sources.logs.visits import LogBatch

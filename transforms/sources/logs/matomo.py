@@ -24,9 +24,8 @@ from semrank.transforms.sources.logs.fates import RECORD_TRUNCATED, Tally
 from semrank.transforms.sources.logs.lines import DamagedStreamError, decompressed
 from semrank.transforms.sources.logs.options import LogOptions
 from semrank.transforms.sources.logs.searches import query_text
-from semrank.transforms.sources.logs.texts import quotable
 from semrank.transforms.sources.logs.times import MICROSECONDS
-from semrank.transforms.sources.logs.users import hashed_ids, without_addresses
+from semrank.transforms.sources.logs.users import hashed_ids
 from semrank.transforms.sources.logs.visits import LogBatch
 from semrank.transforms.sources.urls import CanonicalUrl, canonical_url
 
@@ -39,12 +38,12 @@ MAX_SECONDS = 9_000_000_000
 """Seconds since 1970 that a time stamp may have, the year 2255."""
 
 _QUOTE, _OPENING, _CLOSING, _BACKSLASH = b'"{}\\'
-_IDENTITY = re.compile(r'("(?:visitorId|userId|visitIp|fingerprint)"\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[^,}\s]+)')
+_VISIT_NUMBER = re.compile(rb'"idVisit"\s*:\s*"?([0-9]{1,18})(?![0-9])')
 _BETWEEN = b" \t\r\n,[]\xef\xbb\xbf"
 _CLICKED = frozenset({"action", "download", "outlink"})
 _VISITOR = ("userId", "visitorId", "visitIp")
 _COLUMNS = ("user_id", "session_id", "query", "clicked_at", "position", "url")
-_QUOTED_BYTES = 4_000
+_LOOKED_AT_BYTES = 4_000
 _URL_ENTRIES = 1 << 16  # addresses whose canonical form is remembered: some ten MiB
 
 Canonical = Callable[[str], CanonicalUrl]
@@ -261,6 +260,6 @@ def _table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
 
 
 def _quote(text: bytes) -> str:
-    """A visit for a reject row: without addresses, and without what names the visitor."""
-    head = without_addresses(quotable(text[:_QUOTED_BYTES]))
-    return _IDENTITY.sub(r"\1<user>", head)
+    """What a reject row says of a visit: its number. Any other member may name the visitor."""
+    number = _VISIT_NUMBER.search(text[:_LOOKED_AT_BYTES])
+    return f"{f'idVisit {number[1].decode()} ' if number else ''}({len(text)} bytes)"

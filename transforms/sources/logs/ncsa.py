@@ -1,6 +1,6 @@
 r"""The Common Log Format of the NCSA server and what Apache and nginx made of it.
 
-    [host[:port]] client ident account [time] "request" status bytes ["referrer" "user agent" [more ...]]
+    [host[:port]] client[, client ...] ident account [time] "request" status bytes ["referrer" "user agent" [more ...]]
 
 One reader for the formats `common`, `combined` and `vhost-combined`, since files mix layouts: each line is read by
 what it has. Well-formed lines are split by array arithmetic; the few with escapes, quotes in the wrong place or
@@ -18,8 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.sources.logs.access import AccessReader, Requests, quote_line, split_requests
+from semrank.transforms.sources.logs.access import AccessReader, Requests, split_requests
 from semrank.transforms.sources.logs.fates import Tally, truths
+from semrank.transforms.sources.logs.quotes import quote_line
 from semrank.transforms.sources.logs.spans import (
     BACKSLASH,
     QUOTE,
@@ -34,8 +35,11 @@ from semrank.transforms.sources.logs.spans import (
     window,
 )
 from semrank.transforms.sources.logs.times import apache_times
+from semrank.transforms.sources.logs.users import address_of
 
 _OPENING, _CLOSING, _DASH, _ZERO, _NINE = ord("["), ord("]"), ord("-"), ord("0"), ord("9")
+_COMMA, _PARENTHESIS = ord(","), ord("(")
+_WHO = pa.struct([(name, pa.binary()) for name in ("host", "client", "account")])
 
 _COMMON_QUOTES, _COMBINED_QUOTES = 2, 6
 _TIME_BYTES = len("10/Feb/2012:16:42:07 -0500")
@@ -47,17 +51,13 @@ read by the expressions."""
 _NUMBERS_BYTES = 24
 """The same for status and bytes."""
 
-_REST = (
-    r"(?P<ident>[^ ]+) (?P<account>.*?) \[(?P<time>[^ ]* [^ ]*)\] "
+_LINE = (
+    r"(?s)^(?P<names>.*?) \[(?P<time>[^ ]* [^ ]*)\] "
     r'"(?P<request>.*?)" (?P<status>[0-9-][^ "]*) [0-9-][^ "]*'
     r'(?P<tail> "(?P<referrer>(?:[^"\\]|\\.)*)" "(?P<agent>(?:[^"\\]|\\.)*)"(?: .*)?'
     r'| "(?P<loose_referrer>.*?)" "(?P<loose_agent>.*)"(?: [^"]*)?)?\s*$'
 )
-_NAME = r"[^ -][^ ]*|-[^ ]+"  # whatever is not a lone dash
-_ADDRESS = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*"
-_PLAIN = rf"(?s)^(?P<client>[^ ]+) {_REST}"
-_HOSTED = rf"(?s)^(?P<host>[^ ]+) (?P<client>{_NAME}) {_REST}"
-_SURELY_HOSTED = rf"(?s)^(?P<host>[^ ]+) (?P<client>{_ADDRESS}) {_REST}"
+_NAMED_PORT = re.compile(rb"(?=[^:]*[A-Za-z][^:]*:)[A-Za-z0-9_.-]+:[0-9]{1,5}")
 
 _ESCAPE = re.compile(rb"\\(x[0-9A-Fa-f]{2}|.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"v": b"\v", b"f": b"\f"}
@@ -84,16 +84,54 @@ class NcsaReader:
             self._read_odd(lines.take(odd), reader, tally)
 
     def _read_odd(self, lines: Lines, reader: AccessReader, tally: Tally) -> None:
-        patterns = (_HOSTED, _PLAIN) if self.with_host else (_SURELY_HOSTED, _PLAIN)
         values = lines.values()
-        for pattern in patterns:
-            found = pc.extract_regex(values, pattern)
-            fits = found.is_valid()
-            if pc.any(fits).as_py():
-                reader.add(_matched(found.filter(fits), values.filter(fits)), tally)
-            values = values.filter(pc.invert(fits))
-        for line in values.to_pylist():
+        found = pc.extract_regex(values, _LINE)
+        names = _who(_unescaped(pc.struct_field(found, "names").fill_null(b"")), self.with_host)
+        fits = pc.and_(found.is_valid(), names.is_valid())
+        if pc.any(fits).as_py():
+            reader.add(_matched(found.filter(fits), names.filter(fits), values.filter(fits)), tally)
+        for line in values.filter(pc.invert(fits)).to_pylist():
             tally.reject_line(quote_line(line))
+
+
+def _who(names: pa.BinaryArray, with_host: bool) -> pa.StructArray:
+    """Host, client and account of what stands before the time, null where it is in no known layout."""
+    encoded = names.dictionary_encode()
+    known = pa.array([_split_names(value, with_host) for value in encoded.dictionary.to_pylist()], _WHO)
+    return known.take(encoded.indices)
+
+
+def _split_names(names: bytes, with_host: bool) -> dict[str, bytes] | None:
+    """Takes `[host] client ident account` apart, where the client may be a list and the account hold blanks.
+
+    A host is one where the layout of the log puts it, or where it is a name with a port before an address, as only
+    Apache's `%v:%p` writes it. Any other word before an address may be a client's name and becomes no part of a URL.
+    """
+    words = names.split(b" ")
+    host = b""
+    if _begins_with_host(words, with_host):
+        host, *words = words
+    count = 1
+    while count < len(words) and _goes_on(words[count - 1], words[count]):
+        count += 1
+    listed = words[:count]
+    rest = words[count:]
+    if len(rest) < 2 or not all((listed[0], rest[0])):
+        return None
+    return {"host": host, "client": b" ".join(listed), "account": b" ".join(rest[1:])}
+
+
+def _begins_with_host(words: list[bytes], with_host: bool) -> bool:
+    if len(words) < 4 or words[0].endswith(b",") or words[1].startswith((b",", b"(")):
+        return False
+    if words[1] == b"-" and address_of(words[2]) is None:  # then it is the ident, and the account holds a blank
+        return False
+    return with_host or (_NAMED_PORT.fullmatch(words[0]) is not None and address_of(words[1].strip(b",")) is not None)
+
+
+def _goes_on(before: bytes, word: bytes) -> bool:
+    """Whether a word belongs to the list of clients that the one before it is in."""
+    return before.endswith(b",") or word.startswith(b",") or address_of(word.strip(b'(),;"')) is not None
 
 
 def _usual_requests(lines: Lines, with_host: bool) -> Iterator[tuple[npt.NDArray[np.int64], Requests]]:
@@ -139,6 +177,9 @@ def _usual(lines: Lines, quotes: Int32s, hosted: bool) -> tuple[Bools, Requests 
 
     for byte, place in ((SPACE, -2), (_OPENING, -1), (_CLOSING, _TIME_BYTES), (SPACE, _TIME_BYTES + 1)):
         has(byte, times + np.int32(place))
+    fits &= content[np.maximum(before[:, 0] - one, 0)] != _COMMA  # a list of clients, with blanks in it
+    second = content[np.clip(before[:, 0] + one, 0, len(content) - 1)]
+    fits &= second != _PARENTHESIS
     has(SPACE, quotes[:, 1] + one)
     if combined:
         has(SPACE, stops)
@@ -201,7 +242,7 @@ def _spaces(content: Bytes, starts: Int32s, stops: Int32s, count: int, width: in
     return places
 
 
-def _matched(found: pa.StructArray, lines: pa.BinaryArray) -> Requests:
+def _matched(found: pa.StructArray, names: pa.StructArray, lines: pa.BinaryArray) -> Requests:
     """Requests of lines that a regular expression has taken apart; some have the browser's fields, some do not."""
 
     def group(name: str) -> pa.BinaryArray:
@@ -210,12 +251,12 @@ def _matched(found: pa.StructArray, lines: pa.BinaryArray) -> Requests:
     has_tail = pc.greater(pc.binary_length(pc.struct_field(found, "tail")), 0)
     method, target = split_requests(*value_spans(group("request")))
     return Requests(
-        client=group("client"),
-        account=group("account"),
+        client=pc.struct_field(names, "client"),
+        account=pc.struct_field(names, "account"),
         times=apache_times(group("time")),
         method=method,
         target=target,
-        host=group("host") if found.type.get_field_index("host") >= 0 else None,
+        host=pc.struct_field(names, "host"),
         secure=None,
         status=group("status"),
         referrer=pc.if_else(has_tail, _either(group("referrer"), group("loose_referrer")), None),

@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.sources.logs.clicks import ClickReader, Rows, quote_without
+from semrank.transforms.sources.logs.clicks import ClickReader, Rows
 from semrank.transforms.sources.logs.fates import Tally
 from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.quotes import quote_click_line
 from semrank.transforms.sources.logs.records import read_blocks
 from semrank.transforms.sources.logs.spans import TAB, Fields, Lines, separate
 from semrank.transforms.sources.logs.texts import chinese, decode
@@ -53,9 +54,9 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
                 known[chosen] = True
                 reader.add(_rows(separated.fields(chosen, count), count, date, options.salt), tally)
         for line in lines.take(~known).texts():
-            tally.reject_line(_quote(line))
+            tally.reject_line(quote_click_line(line))
 
-    return read_blocks(stream, FORMAT, read_lines, _quote)
+    return read_blocks(stream, FORMAT, read_lines, quote_click_line)
 
 
 def _rows(fields: Fields, count: int, date: str, salt: bytes) -> Rows:
@@ -71,9 +72,5 @@ def _rows(fields: Fields, count: int, date: str, salt: bytes) -> Rows:
         session_id=None,
         user_group=None,
         keywords=None,
-        quote=lambda record: _quote(fields.lines.text(record)),
+        quote=lambda record: quote_click_line(fields.lines.text(record)),
     )
-
-
-def _quote(line: bytes) -> str:
-    return quote_without(line, b"\t", _USER)

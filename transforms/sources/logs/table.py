@@ -19,11 +19,12 @@ import pyarrow.compute as pc
 from semrank.transforms.sources.logs.clicks import ClickReader, Rows
 from semrank.transforms.sources.logs.fates import Tally
 from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.quotes import quote_click
 from semrank.transforms.sources.logs.records import read_blocks
 from semrank.transforms.sources.logs.spans import TAB, Fields, Lines, separate
-from semrank.transforms.sources.logs.texts import decode, quotable, western
+from semrank.transforms.sources.logs.texts import decode, western
 from semrank.transforms.sources.logs.times import written_times
-from semrank.transforms.sources.logs.users import hashed_ids, without_addresses
+from semrank.transforms.sources.logs.users import hashed_ids
 from semrank.transforms.sources.logs.visits import LogBatch
 
 FORMAT = "table"
@@ -106,8 +107,7 @@ class _Reader:
         query, time, url = text("query"), column("time"), column("url")
 
         def quote(record: int) -> str:
-            parts = (quotable(values[record].as_py()) for values in (time, query.cast(pa.binary()), url))
-            return without_addresses("\t".join(parts))
+            return quote_click(time[record].as_py(), url[record].as_py(), len(fields.lines.text(record)))
 
         return Rows(
             user_id=self._users(column("user")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from ipaddress import ip_address
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,10 @@ _ADDRESS = re.compile(
     r"|(?<![0-9A-Za-z:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?:%[0-9A-Za-z]+)?(?![0-9A-Za-z:])"
 )
 _CLOCK = re.compile(r"[0-9]{1,4}(?::[0-9]{2}){2,3}:?")
+_LONE_ADDRESS = r"^[0-9A-Fa-f.]+$"  # the usual client, which needs no second look
+_BETWEEN_CLIENTS = re.compile(rb"(?:[\s,;()\"'+]|%20)+")
+_WITH_PORT = re.compile(rb"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+")
+_HIDDEN_CLIENTS = frozenset({b"", b"-", b"unknown"})
 
 
 def hashed_ids(identities: Iterable[bytes], salt: bytes) -> list[str]:
@@ -46,7 +51,7 @@ def visitor_ids(
     (Cooley, Mobasher, Srivastava, Knowledge and Information Systems 1999): people behind one proxy differ by browser.
 
     Args:
-        client: address or host name, binary[n].
+        client: address or host name, or a list of these (`first_client`), binary[n].
         account: name of the account, empty or null where there is none, binary[n]; None if not recorded.
         agent: the browser's user agent, binary[n]; None if not recorded.
         salt: key of the hash.
@@ -59,7 +64,7 @@ def visitor_ids(
     codes = np.zeros(count, dtype=np.int64)
     for column in (client, agent, account):
         encoded = (pa.nulls(count, pa.binary()) if column is None else column).fill_null(b"").dictionary_encode()
-        columns.append(encoded.dictionary.to_pylist())
+        columns.append((_first_clients(encoded.dictionary) if column is client else encoded.dictionary).to_pylist())
         codes = codes * max(1, len(encoded.dictionary)) + encoded.indices.to_numpy(zero_copy_only=False)
     clients, agents, accounts = columns
     distinct, inverse = np.unique(codes, return_inverse=True)
@@ -74,6 +79,37 @@ def visitor_ids(
         )
     ]
     return pa.array(hashed_ids(identities, salt), pa.string()).take(pa.array(inverse))
+
+
+def _first_clients(values: pa.BinaryArray) -> pa.BinaryArray:
+    other = pc.invert(pc.match_substring_regex(values, _LONE_ADDRESS))
+    firsts = [first_client(value) for value in values.filter(other).to_pylist()]
+    return pc.replace_with_mask(values, other, pa.array(firsts, pa.binary()))
+
+
+def address_of(word: bytes) -> bytes | None:
+    """The network address that a word is, without its port; None if it is none."""
+    found = _WITH_PORT.fullmatch(word)
+    bare = (found[1] or found[2]) if found else word
+    try:
+        ip_address(bare.decode("ascii").partition("%")[0])
+    except ValueError:
+        return None
+    return bare
+
+
+def first_client(value: bytes) -> bytes:
+    """The client among the addresses that proxies have passed on.
+
+    A proxy appends the address that it was asked from (the header X-Forwarded-For), so the left-most address is the
+    client's. Words that are no address (`unknown`) count only where there is no address; then the first name is it.
+
+    Args:
+        value: one address or name, or several, separated by commas or blanks, each perhaps in parentheses.
+    """
+    words = [word for word in _BETWEEN_CLIENTS.split(value) if word.lower() not in _HIDDEN_CLIENTS]
+    addresses = filter(None, map(address_of, words))
+    return next(addresses, words[0] if words else value)
 
 
 def subject_ids(format_name: str, subjects: pa.StringArray, salt: bytes) -> pa.StringArray:

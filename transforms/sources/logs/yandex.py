@@ -12,6 +12,7 @@ sessions of a day apart. M, Q and T rows are used when a click refers to them, e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -21,12 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.transforms.columnar.arrays import list_parts
-from semrank.transforms.sources.logs.clicks import ClickReader, Rows, quote_without
+from semrank.transforms.sources.logs.clicks import ClickReader, Rows
 from semrank.transforms.sources.logs.fates import LAYOUT_UNKNOWN, RECORD_TRUNCATED, Tally, truths
 from semrank.transforms.sources.logs.lines import blocks
 from semrank.transforms.sources.logs.options import LogOptions
 from semrank.transforms.sources.logs.spans import TAB, Fields, find_lines, separate, slices
-from semrank.transforms.sources.logs.texts import decode, quotable
+from semrank.transforms.sources.logs.texts import decode
 from semrank.transforms.sources.logs.times import MICROSECONDS, timestamps
 from semrank.transforms.sources.logs.users import subject_ids
 from semrank.transforms.sources.logs.visits import LogBatch
@@ -42,6 +43,7 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _M_FIELDS, _Q_FIELDS, _C_FIELDS = 4, 6, 5
+_BEGIN = re.compile(rb"[0-9]{1,18}\t(?:M\t[0-9]{1,18}|[0-9]{1,18}\t[QTC])(?=\t)")
 _SECONDS_A_DAY = 86_400
 _NUMBER = r"^[0-9]{1,18}$"
 _MAX_SECONDS = 9_000_000_000  # the year 2255, before 64-bit nanoseconds end
@@ -65,7 +67,7 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
         carried = data[cut:]
         tally = Tally(FORMAT)
         for reason, piece in block.damaged:
-            tally.reject(reason, quotable(piece))
+            tally.reject(reason, _quote(piece))
         _Sessions(data[:cut], block.unterminated, tally).read(reader, options.salt)
         yield tally.batch()
     if carried:
@@ -237,5 +239,6 @@ def _ranks(results: pa.BinaryArray, query_of: Int64s, page: Int64s) -> tuple[Int
 
 
 def _quote(line: bytes) -> str:
-    """A row for a reject row; in an M row the user is masked."""
-    return quote_without(line, b"\t", 3) if b"\tM\t" in line else quotable(line)
+    """What a reject row says of a row: its session, kind and time or day, none of which names the user."""
+    begin = _BEGIN.match(line)
+    return f"{begin[0].decode() if begin else ''} ({len(line)} bytes)".strip()
