@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import apache_beam as beam
 import numpy as np
@@ -45,6 +45,8 @@ _RUNNERS = {
     "FnApiRunner": EMBEDDED_RUNNER,
 }
 """Names of runners, and the runners that they stand for here."""
+
+View = TypeVar("View", bound=PipelineOptions)
 
 log = logging.getLogger(NAMESPACE)
 
@@ -84,6 +86,18 @@ class RunMetrics:
     seconds: float
 
 
+class BuildOptions(PipelineOptions):
+    """Beam's options, with views that are made once: each transform asks for several, and each parses all flags."""
+
+    def view_as(self, cls: type[View]) -> View:
+        """The options of a class; all views share their values."""
+        views: dict[type[PipelineOptions], Any] = self.__dict__.setdefault("_views", {})
+        if cls not in views:
+            views[cls] = super().view_as(cls)
+        view: View = views[cls]
+        return view
+
+
 def beam_options(beam_arguments: Sequence[str]) -> PipelineOptions:
     """Beam's options of a command line; the local runner where it names none.
 
@@ -110,7 +124,7 @@ def beam_options(beam_arguments: Sequence[str]) -> PipelineOptions:
     arguments = list(beam_arguments)
     if runner in _RUNNERS:
         arguments = [*_without_runner(arguments), f"--runner={_RUNNERS[runner]}"]
-    return PipelineOptions(arguments)
+    return BuildOptions(arguments)
 
 
 def _subclasses(cls: type[Any]) -> list[type[Any]]:

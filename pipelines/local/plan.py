@@ -12,7 +12,6 @@ from typing import Any
 
 from apache_beam.pipeline import AppliedPTransform, Pipeline
 from apache_beam.pvalue import AsSideInput, PValue
-from apache_beam.runners.common import DoFnSignature
 from apache_beam.transforms.core import Create, Flatten, GroupByKey, Impulse, ParDo
 from apache_beam.transforms.util import Reshuffle, ReshufflePerKey
 
@@ -61,7 +60,7 @@ class Stage:
     stages_before: set[Stage] = field(default_factory=set)
 
     def side_collections(self) -> Iterator[Collection]:
-        """The collections that are broadcast to its operations, as they stand in the pipeline."""
+        """The collections that are broadcast to its operations."""
         return (side.pvalue for operation in self.operations for side in operation.sides)
 
 
@@ -170,7 +169,7 @@ class _Planner:
         return stage
 
     def _add_operation(self, applied: AppliedPTransform, transform: ParDo) -> None:
-        signature = DoFnSignature(transform.fn)
+        signature = transform._signature
         if signature.is_splittable_dofn() or signature.is_stateful_dofn():
             raise _unknown(applied, "splittable or stateful function")
         operation = Operation(applied.full_label, transform, dict(applied.outputs), list(applied.side_inputs))

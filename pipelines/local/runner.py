@@ -13,7 +13,11 @@ from apache_beam.metrics.execution import MetricKey, MetricResult, MetricsContai
 from apache_beam.metrics.metric import MetricResults, MetricsFilter
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.pipeline import Pipeline
+from apache_beam.pvalue import PCollection
 from apache_beam.runners.runner import PipelineResult, PipelineRunner, PipelineState
+from apache_beam.transforms.core import Create
+from apache_beam.transforms.ptransform import PTransform
+from apache_beam.transforms.util import Reshuffle, ReshufflePerKey
 
 from semrank.pipelines.local.execution import Sink, StageRun
 from semrank.pipelines.local.plan import Collection, Plan, Stage, make_plan
@@ -22,6 +26,14 @@ from semrank.pipelines.local.store import Elements, Groups
 
 class LocalRunner(PipelineRunner):
     """Runs a pipeline in this process."""
+
+    def apply(self, transform: PTransform[Any, Any], input: Any, options: PipelineOptions) -> Any:  # noqa: A002
+        """Expands a transform, unless the runner carries it out itself."""
+        if isinstance(transform, Create):
+            return PCollection(input.pipeline)
+        if isinstance(transform, Reshuffle | ReshufflePerKey):
+            return PCollection.from_(input)
+        return super().apply(transform, input, options)
 
     def run_pipeline(self, pipeline: Pipeline, options: PipelineOptions) -> LocalResult:  # noqa: ARG002
         """Runs a pipeline to its end.

@@ -28,6 +28,7 @@ from simplemma.strategies.dictionaries import DefaultDictionaryFactory, Dictiona
 from simplemma.strategies.dictionaries.dictionary_factory import DATA_FOLDER, SUPPORTED_LANGUAGES
 
 from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, list_column, pointers, ragged
+from semrank.transforms.context.lemma_files import cached_dictionary
 
 DEFAULT_LANGUAGE = "en"
 """Language of texts whose language is neither given nor found out."""
@@ -48,8 +49,8 @@ CACHED_TOKENS = 1 << 18
 """Tokens whose words a process remembers, some 300 bytes each."""
 
 EXPANDED_DICTIONARY_BYTES = 256 << 10
-"""Compressed size up to which a lemma dictionary is expanded in memory. A larger one is read packed, which takes six
-times as long a look-up; all 54 expanded take 3.8 GB, packed 0.5 GB."""
+"""Compressed size up to which a lemma dictionary without a file in the cache is expanded in memory. A larger one is
+read packed, which takes six times as long a look-up; all 54 expanded take 3.8 GB, packed 0.5 GB."""
 
 TOPICAL_WORDS: Mapping[str, frozenset[str]] = {
     "en": frozenset(
@@ -249,7 +250,7 @@ class _Words:
 
 
 class _Dictionaries(DictionaryFactory):
-    """Lemma dictionaries, each loaded once: small ones expanded, large ones packed."""
+    """Lemma dictionaries, each loaded once: from the user's cache, or else small ones expanded, large ones packed."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Mapping[str, str]] = {}
@@ -258,10 +259,13 @@ class _Dictionaries(DictionaryFactory):
         """The dictionary of a supported language; see the protocol."""
         loaded = self._loaded.get(lang)
         if loaded is None:
-            small = (DATA_FOLDER / f"{lang}.plzma").stat().st_size <= EXPANDED_DICTIONARY_BYTES
-            loaded = (DefaultDictionaryFactory() if small else StreamDictionaryFactory()).get_dictionary(lang)
-            self._loaded[lang] = loaded
+            loaded = self._loaded[lang] = cached_dictionary(lang) or _unpacked(lang)
         return loaded
+
+
+def _unpacked(language: str) -> Mapping[str, str]:
+    small = (DATA_FOLDER / f"{language}.plzma").stat().st_size <= EXPANDED_DICTIONARY_BYTES
+    return (DefaultDictionaryFactory() if small else StreamDictionaryFactory()).get_dictionary(language)
 
 
 def _fallback_code(fallback: str) -> str:
