@@ -105,7 +105,7 @@ def _build(pipeline: beam.Pipeline, *, log: str, output: Path) -> None:
         {"parts": parts} | WritePartitions(f"write {name}", str(output / name), _merged, partitions=partitions, key=key)
 
 
-def _merged(_: int, parts: pa.Table) -> pa.Table:
+def _merged(parts: pa.Table) -> pa.Table:
     return sum_by_key(parts, "clicks")
 
 

@@ -144,7 +144,7 @@ def _users_and_urls(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     yield URLS, pa.table({"url_id": np.unique(text_ids(table["url"]))})
 
 
-def _merged(_: int, pairs: pa.Table) -> pa.Table:
+def _merged(pairs: pa.Table) -> pa.Table:
     return merge_pairs([pairs])
 
 

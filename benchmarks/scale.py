@@ -29,7 +29,9 @@ from typing import IO, Any
 
 from benchmarks.harness import Result, compare
 from benchmarks.round_growth import EXPONENT_AIM, GROWTH, PAGES_PER_QUEUE_URL, write_web_and_seeds
-from semrank.transforms.columnar.worker_memory import OWN_BYTES, held_by, shown_bytes
+from semrank.transforms.columnar.worker_memory import OTHER, OWN_BYTES, Held, shown_bytes
+from semrank.transforms.ranking.memory import LATTICE
+from semrank.transforms.weblog.memory import RELATIONS
 
 SIZES = (10_000, 100_000)
 QUICK_SIZES = (1_000, 10_000)
@@ -398,10 +400,16 @@ def _stage_lines(series: Sequence[Run]) -> Iterator[str]:
         yield f"  {name:<34} {stage.seconds:>8.2f} {sizes}  {grown}"
 
 
+def _held_by(name: str) -> Held:
+    """What a stage holds, of those that hold most."""
+    states = {"settle relations": RELATIONS, "score current lattice": LATTICE, "score conditional databases": LATTICE}
+    return states.get(name, OTHER)
+
+
 def _tables(name: str, stage: Stage) -> int:
     """What a stage holds, without the memory of its work where that is at its most."""
     held = max(0, stage.held_bytes - OWN_BYTES)
-    most = held_by(name).most_working
+    most = _held_by(name).most_working
     return held - most if held > most else held
 
 
@@ -570,7 +578,7 @@ def _grown_stages(
 
 def _held_exponent(name: str, was: Stage, stage: Stage, growth: float) -> float:
     """Growth of what a stage holds; in proportion to the web where the memory of its work hides it."""
-    if 0 < min(was.held_bytes, stage.held_bytes) < OWN_BYTES + held_by(name).most_working:
+    if 0 < min(was.held_bytes, stage.held_bytes) < OWN_BYTES + _held_by(name).most_working:
         return 1.0
     return exponent(_tables(name, was), _tables(name, stage), growth)
 
@@ -585,7 +593,7 @@ def plan_lines(plan: Plan, assumed: Assumptions) -> Iterator[str]:
     yield f"  {plan.shuffled_bytes / 1e12:,.3g} TB through shuffles; {plan.dollars:,.0f} dollars"
     yield f"  a worker holds at most {shown_bytes(plan.held_bytes)} of {shown_bytes(assumed.worker_bytes)}"
     for name, size in plan.too_large.items():
-        yield f"  does not fit: {name}, {shown_bytes(size)}; lower it by {held_by(name).lower}"
+        yield f"  does not fit: {name}, {shown_bytes(size)}; lower it by {_held_by(name).lower}"
 
 
 def assumption_lines(runs: Sequence[Run], assumed: Assumptions) -> Iterator[str]:

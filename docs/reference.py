@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from semrank.pipelines.cli import COMMANDS, command_parser
-from semrank.pipelines.config import PROFILES, RANKERS
+from semrank.pipelines.config import PROFILES
 from semrank.pipelines.rank import PENDING
 from semrank.schemas.tables import (
     ALIASES,
@@ -35,6 +35,7 @@ from semrank.schemas.tables import (
     TOPICS,
     TableSchema,
 )
+from semrank.transforms.ranking.registry import RANKERS
 
 PAGE = Path(__file__).with_name("reference.md")
 
@@ -197,7 +198,7 @@ def reference() -> str:
         "## Commands",
         *(_command(name) for name in COMMANDS),
         "## Rankers and profiles",
-        _table(("`--ranker`", "score"), [(f"`{name}`", text) for name, text in RANKERS.items()]),
+        _table(("`--ranker`", "score"), [(f"`{name}`", ranker.score) for name, ranker in RANKERS.items()]),
         _table(("`--profile`", "sets"), [(f"`{name}`", _settings(values)) for name, values in PROFILES.items()]),
         "Formulas: [method](method.md).",
         "## Folders",

@@ -17,11 +17,11 @@ from semrank.pipelines.config import (
     INTENSION_NORMS,
     LEVELS,
     PROFILES,
-    RANKERS,
     SIGMAS,
     USER_GROUPS,
 )
 from semrank.schemas.errors import InputError
+from semrank.transforms.ranking.registry import RANKERS
 
 EXAMPLES = """\
 examples:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, get_args, get_type_hints
 
 from semrank.schemas.errors import InputError
+from semrank.transforms.ranking.registry import DEFAULT_ONTOLOGY, RANKERS, with_option
 
 PROFILES: dict[str, dict[str, Any]] = {
     "focused": {"ranker": "focused"},
@@ -21,32 +22,9 @@ PROFILES: dict[str, dict[str, Any]] = {
 """What each profile sets; the options of the same name change it. A weight of None follows from the extension."""
 
 DEFAULT_PROFILE = "focused"
-RANKERS = {
-    "focused": "words, links and clicks weighed as they told relevant pages so far; the default",
-    "semrank": "SemRank: concepts of pages, a hierarchy of clicked keywords, links and clicks",
-    "breadth-first": "order of discovery, ties by PageRank",
-    "pagerank": "PageRank",
-    "hits": "authority of HITS",
-    "harmonic": "harmonic centrality",
-    "cosine": "cosine with the seeds and the query",
-    "keyword": "share of the topic's words on the page",
-    "link-context": "most probable link distance to the seeds, by naive Bayes",
-    "relevancy-context": "expected worth of the link distance to the seeds",
-    "hmm": "expected distance to a target, by a hidden Markov model of browsing",
-    "ontology": "classes of an ontology on the page and its links",
-}
-"""Ranker -> what the score is."""
-
-DEFAULT_ONTOLOGY = "e-commerce"
 LEVELS = ("page", "host")
 HOST_QUALITIES = ("pagerank", "harmonic", "equal")
 SIGMAS = ("lift", "as-printed")
-GRAPH_RANKERS = ("breadth-first", "pagerank", "hits", "harmonic")
-"""Rankers by the links between known URLs or, with `level`, their hosts."""
-
-THRESHOLDS = {"semrank": 0.45, "focused": 0.5}
-"""gamma where none is given, of rankers whose scores have a scale; with others, whatever has any score is selected."""
-
 USER_GROUPS = ("given", "one", "minhash")
 INTENSION_NORMS = ("min", "max")
 C_EDGES = ("distinct", "clicks")
@@ -131,14 +109,15 @@ class RoundConfig:
         _one_of("profile", self.profile, tuple(PROFILES))
         _one_of("ranker", self.ranker, tuple(RANKERS))
         _one_of("level", self.level, LEVELS)
-        if self.level != "page" and self.ranker not in GRAPH_RANKERS:
+        own = RANKERS[self.ranker].options
+        if self.level != "page" and "level" not in own:
             raise InputError(
-                f"--level {self.level}: found --ranker {self.ranker}, expected one of {', '.join(GRAPH_RANKERS)}"
+                f"--level {self.level}: found --ranker {self.ranker}, expected one of {', '.join(with_option('level'))}"
             )
         _one_of("host-quality", self.host_quality, HOST_QUALITIES)
         _one_of("sigma", self.sigma, SIGMAS)
         for name in ("ontology", "topic"):
-            if getattr(self, name) is not None and self.ranker != "ontology":
+            if getattr(self, name) is not None and name not in own:
                 raise InputError(
                     f"--{name} {getattr(self, name)}: found --ranker {self.ranker}, expected --ranker ontology"
                 )
@@ -235,7 +214,7 @@ def add_round_arguments(parser: argparse.ArgumentParser) -> None:
     add("weight", "w of the extension in the similarity, 0 to 1", _number, metavar="W")
     add(
         "threshold",
-        "gamma: a URL with a higher score is selected; 0.45 with semrank, 0 with others",
+        f"gamma: a URL with a higher score is selected; {_thresholds()}, 0 with others",
         _number,
         metavar="G",
     )
@@ -267,6 +246,10 @@ def add_round_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--write-lattices", action="store_true", help="write the current lattice, too")
 
 
+def _thresholds() -> str:
+    return ", ".join(f"{ranker.threshold:g} with {name}" for name, ranker in RANKERS.items() if ranker.threshold)
+
+
 def round_config(arguments: argparse.Namespace) -> RoundConfig:
     """The configuration that parsed options describe.
 
@@ -279,7 +262,7 @@ def round_config(arguments: argparse.Namespace) -> RoundConfig:
     chosen = {name: value for name, value in given.items() if value is not None}
     values = {**PROFILES[profile], **chosen, "profile": profile}
     ranker = values.setdefault("ranker", "semrank")
-    values.setdefault("threshold", THRESHOLDS.get(ranker, 0.0))
+    values.setdefault("threshold", RANKERS[ranker].threshold if ranker in RANKERS else 0.0)
     # The terms take most of a round's time: they come unasked only with the profile as it is.
     values.setdefault("semrank_terms", ranker == "focused" and "ranker" not in chosen)
     return RoundConfig(**values)

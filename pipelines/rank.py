@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from semrank.pipelines import folders
 from semrank.pipelines.cluster import path_for_workers
-from semrank.pipelines.config import DEFAULT_ONTOLOGY, GRAPH_RANKERS, RoundConfig, add_round_arguments, round_config
+from semrank.pipelines.config import RoundConfig, add_round_arguments, round_config
 from semrank.pipelines.manifest import Manifest
 from semrank.pipelines.memory import add_memory_argument, worker_memory
 from semrank.pipelines.queue import (
@@ -33,7 +33,6 @@ from semrank.pipelines.queue import (
     queue_from_seeds,
     snapshot_knows_any,
 )
-from semrank.pipelines.rankers import named_ontology, score_urls
 from semrank.pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLASSES, CONCEPTS, FRONTIER, HARVEST, KEYWORDS, LINKS, REJECTS, RELATIONS, conform
@@ -57,18 +56,25 @@ from semrank.transforms.context.describe import HARVESTED_SCHEMA
 from semrank.transforms.context.description_steps import DescribeUrls
 from semrank.transforms.context.links import COLUMNS as LINK_COLUMNS
 from semrank.transforms.context.links import followed_links, read_links
+from semrank.transforms.context.memory import HARVEST as HELD_HARVEST
+from semrank.transforms.context.memory import QUEUE
 from semrank.transforms.context.objects import ObjectSettings
 from semrank.transforms.context.steps import BuildContexts, ContextParts, Partitions, clicked_links, prepare_filter
 from semrank.transforms.context.words import lemmas_of
 from semrank.transforms.frontier.budgets import Limits
 from semrank.transforms.frontier.steps import WeighChanges, WriteFrontier
+from semrank.transforms.ranking import registry
 from semrank.transforms.ranking.graph import NODE_SCHEMA
 from semrank.transforms.ranking.graph_steps import RateHosts
+from semrank.transforms.ranking.memory import NAMED_LATTICE
+from semrank.transforms.ranking.ontology_steps import named_ontology
 from semrank.transforms.ranking.scores import unscored_rows, with_scores
 from semrank.transforms.ranking.semrank import concept_rows, keyword_table
 from semrank.transforms.ranking.steps import RankBySemRank, WriteConcepts, keyword_rows, relation_rows
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.sources.urls import host_of
+from semrank.transforms.weblog.memory import RELATIONS as HELD_RELATIONS
+from semrank.transforms.weblog.memory import VOCABULARY
 from semrank.transforms.weblog.relations import ISA, PART_OF
 from semrank.transforms.weblog.steps import LearnRelations, ReadClickFacts, SettleRelations
 
@@ -274,7 +280,7 @@ def prepare_round(
         )
     if config.ranker == "ontology":
         # An ontology that can't be read is said before anything is touched.
-        named_ontology(config.ontology or DEFAULT_ONTOLOGY, config.topic)
+        named_ontology(config.ontology, config.topic)
     _check_queue_fits(queue, snapshot, config, memory)
     folders.claim_folder("--output", output, parts=PARTS, overwrite=overwrite)
     _write_harvest(output, queue)
@@ -295,9 +301,9 @@ def prepare_round(
 def _check_queue_fits(queue: Queue, snapshot: _Snapshot, config: RoundConfig, memory: int | None) -> None:
     """Refuses before anything is written what the stages that hold it would refuse later."""
     filter_bytes = snapshot.partitions.filter_bits // 8
-    check_held("read words of pages", {"queue": queue.urls.nbytes, "current": filter_bytes}, memory)
+    check_held("read words of pages", QUEUE, {"queue": queue.urls.nbytes, "current": filter_bytes}, memory)
     if config.ranker != "semrank":
-        check_held("order harvested", {"harvest": queue.harvest.nbytes}, memory)
+        check_held("order harvested", HELD_HARVEST, {"harvest": queue.harvest.nbytes}, memory)
 
 
 def conclude(output: str, config: RoundConfig, inputs: dict[str, Any], metrics: RunMetrics, begin: float) -> str:
@@ -412,10 +418,10 @@ def _build(
         ),
         quality=_host_quality(pipeline, snapshot, harvest, contexts, config),
     )
-    named | WriteOne("write relations", files.join(output, "relations"), relation_rows)
+    named | WriteOne("write relations", files.join(output, "relations"), relation_rows, holds=HELD_RELATIONS)
     rejects = pipeline | "queue rejects" >> beam.Create([queue.rejects]).with_output_types(pa.Table)
     {"rejects": rejects, "unknown": contexts.unknown, "queue": queued} | WriteOne(
-        "write rejects", files.join(output, "rejects"), _reject_rows
+        "write rejects", files.join(output, "rejects"), _reject_rows, holds=QUEUE
     )
     return written  # type: ignore[no-any-return]
 
@@ -437,8 +443,12 @@ def _ranked_by_concepts(
     """The URLs with SemRank's score and terms where relations were learned, else without any; writes the concepts."""
     settings, query = _similarity(config), query_words(config)
     if len(named) == 1:
-        keywords = named | GatherTables("list keywords", partial(_plain_keywords, settings=settings, query=query))
-        {"keywords": keywords} | WriteOne("write keywords", files.join(output, "keywords"), keyword_rows)
+        keywords = named | GatherTables(
+            "list keywords", partial(_plain_keywords, settings=settings, query=query), holds=VOCABULARY
+        )
+        {"keywords": keywords} | WriteOne(
+            "write keywords", files.join(output, "keywords"), keyword_rows, holds=VOCABULARY
+        )
         return contexts.current | MapTables("rows without a score", unscored_rows)  # type: ignore[no-any-return]
     ranked = {"base": contexts.base, "current": contexts.current, **named} | RankBySemRank(
         settings,
@@ -447,10 +457,12 @@ def _ranked_by_concepts(
         partitions=partitions,
         write_lattices=config.write_lattices,
     )
-    {"keywords": ranked.keywords} | WriteOne("write keywords", files.join(output, "keywords"), keyword_rows)
+    {"keywords": ranked.keywords} | WriteOne(
+        "write keywords", files.join(output, "keywords"), keyword_rows, holds=VOCABULARY
+    )
     # Workers have held this lattice before: it fits one; as a group of an exchange it would have to be one record.
     {"concepts": ranked.base_concepts} | WriteOne(
-        "write base concepts", files.join(output, "base_concepts"), _base_concept_rows
+        "write base concepts", files.join(output, "base_concepts"), _base_concept_rows, holds=NAMED_LATTICE
     )
     if config.write_lattices:
         ranked.current_concepts | WriteConcepts(files.join(output, "current_concepts"), "current", partitions)
@@ -458,7 +470,7 @@ def _ranked_by_concepts(
 
 
 def _base_concept_rows(concepts: pa.Table | None) -> pa.Table:
-    return CONCEPTS.schema.empty_table() if concepts is None else concept_rows(0, concepts)
+    return CONCEPTS.schema.empty_table() if concepts is None else concept_rows(concepts)
 
 
 def _plain_keywords(vocabulary: pa.Table | None, *, settings: SimilaritySettings, query: list[str]) -> pa.Table:
@@ -477,10 +489,10 @@ def _scored(
 ) -> Collection:
     """Scores of another ranker than SemRank."""
     links = _web_links(pipeline, snapshot, "web")
-    if config.ranker in GRAPH_RANKERS:
+    if registry.NODES in registry.RANKERS[config.ranker].needs:
         facts = {"nodes": _nodes(harvest, contexts, "web"), "links": links}
-        return score_urls(facts, config, output, query=[], partitions=partitions, links=_link_count(snapshot))
-    harvested = {"harvest": harvest} | GatherTables("order harvested", _harvested)
+        return facts | _ranker_step(snapshot, config, output, partitions)  # type: ignore[no-any-return]
+    harvested = {"harvest": harvest} | GatherTables("order harvested", _harvested, holds=HELD_HARVEST)
     described = pipeline | DescribeUrls(
         snapshot.pages,
         snapshot.links,
@@ -497,8 +509,19 @@ def _scored(
         "click_edges": clicks.edges,
         "harvested": harvested,
     }
-    count = _link_count(snapshot)
-    return score_urls(facts, config, output, query=query_words(config), partitions=partitions, links=count)
+    return facts | _ranker_step(snapshot, config, output, partitions)  # type: ignore[no-any-return]
+
+
+def _ranker_step(snapshot: _Snapshot, config: RoundConfig, output: str, partitions: int) -> Any:
+    making = registry.Making(
+        query=query_words(config),
+        partitions=partitions,
+        links=_link_count(snapshot),
+        language=config.language,
+        output=output,
+        options={name: getattr(config, name) for name in registry.RANKERS[config.ranker].options},
+    )
+    return registry.step(config.ranker, making)
 
 
 def _web_links(pipeline: beam.Pipeline, snapshot: _Snapshot, name: str) -> Collection:
@@ -558,7 +581,7 @@ def _followed(table: pa.Table) -> pa.Table:
     return followed_links(rows, np.ones(len(rows.source), dtype=np.bool_))
 
 
-def _with_scores(_: int, rows: pa.Table | None, scores: pa.Table | None) -> Iterator[pa.Table]:
+def _with_scores(rows: pa.Table | None, scores: pa.Table | None) -> Iterator[pa.Table]:
     if rows is not None:
         yield with_scores(rows, scores)
 

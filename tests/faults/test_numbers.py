@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from semrank.pipelines.cli import main
-from semrank.pipelines.config import PROFILES, RANKERS
+from semrank.pipelines.config import PROFILES
 from semrank.transforms.ranking import registry
 from semrank.transforms.sources.html import MAX_TEXT_CHARS
 from tests.snapshots import read_rows, write_snapshot
@@ -104,7 +104,7 @@ def test_profiles(profile: str, snapshot: SmallSnapshot, options: dict[str, Any]
     run(snapshot, arguments, PROFILES[profile].get("ranker", "semrank"))
 
 
-@pytest.mark.parametrize("ranker", [ranker for ranker in RANKERS if ranker not in ("semrank", "focused")])
+@pytest.mark.parametrize("ranker", [ranker for ranker in registry.RANKERS if ranker not in ("semrank", "focused")])
 @settings(max_examples=1, **SETTINGS)
 @given(snapshot=small_snapshots(smallest_queue=2))
 def test_rankers(ranker: str, snapshot: SmallSnapshot) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from semrank.pipelines import rank
 from semrank.pipelines.cli import main
-from semrank.pipelines.config import RANKERS
+from semrank.transforms.ranking.registry import RANKERS
 from tests.snapshots import read_rows, write_snapshot
 from tests.strategies import HOST, START, WORDS
 

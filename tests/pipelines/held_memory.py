@@ -24,8 +24,8 @@ PEAKS: dict[str, dict[str, Any]] = {}
 
 
 @contextmanager
-def measuring(stage: str, tables: dict[str, int]) -> Iterator[None]:
-    """Notes what Arrow and Python (NumPy's arrays, bytes that were read) hold at the most within."""
+def measuring(stage: Any, tables: dict[str, int]) -> Iterator[None]:
+    """Notes what Arrow and Python (NumPy's arrays, bytes that were read) hold at the most within, and the formula."""
     before = pa.default_memory_pool()
     pool = pa.proxy_memory_pool(before)
     POOLS.append(pool)
@@ -37,8 +37,9 @@ def measuring(stage: str, tables: dict[str, int]) -> Iterator[None]:
         peak = tracemalloc.get_traced_memory()[1] + (pool.max_memory() or 0)
         tracemalloc.stop()
         pa.set_memory_pool(before)
-        if stage not in PEAKS or PEAKS[stage]["peak"] < peak:
-            PEAKS[stage] = {"peak": peak, "tables": tables}
+        name = stage._stage
+        if name not in PEAKS or PEAKS[name]["peak"] < peak:
+            PEAKS[name] = {"peak": peak, "tables": tables, "held": stage.holds.held_bytes(tables)}
 
 
 def counted(parts: Iterable[pa.Table], name: str, tables: dict[str, int]) -> Iterator[pa.Table]:
@@ -56,7 +57,7 @@ def measured_begin(stage: Any, sides: Any) -> Any:
     if stage._broadcast is not None or tracemalloc.is_tracing() or not stage._side_names:
         return _begin(stage, sides)
     tables: dict[str, int] = {}
-    with measuring(stage._stage, tables):
+    with measuring(stage, tables):
         named = zip(stage._side_names, sides, strict=True)
         return _begin(stage, [counted(side, name, tables) for name, side in named])
 
@@ -64,7 +65,7 @@ def measured_begin(stage: Any, sides: Any) -> Any:
 def measured_gather(stage: Any, element: int, *sides: Any) -> Any:
     """What a stage that gathers holds until it is done."""
     tables: dict[str, int] = {}
-    with measuring(stage._stage, tables):
+    with measuring(stage, tables):
         named = zip(stage._side_names, sides, strict=True)
         return list(_gather(stage, element, *[counted(side, name, tables) for name, side in named]))
 

@@ -9,23 +9,23 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import apache_beam as beam
 import pyarrow.parquet as pq
 import pytest
-from apache_beam.pipeline import PipelineVisitor
 
 from benchmarks.round_growth import write_round_input
 from semrank.pipelines import memory, rank
 from semrank.pipelines.cli import main
-from semrank.pipelines.config import GRAPH_RANKERS, round_config
+from semrank.pipelines.config import round_config
 from semrank.pipelines.memory import worker_memory
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.pipelines.runtime import _user_error, beam_options
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import steps
-from semrank.transforms.columnar.worker_memory import HELD, OWN_BYTES, held_by
+from semrank.transforms.columnar.worker_memory import OWN_BYTES
+from semrank.transforms.ranking.memory import HELD
+from semrank.transforms.sources.memory import MOVES
 
 ROOT = Path(__file__).resolve().parents[2]
 GIB = 1 << 30
@@ -174,22 +174,10 @@ def test_formulas_tell_what_is_held(options: list[str], expected: set[str], web:
     assert expected <= set(large)
     for stage, found in large.items():
         peak, tables = found["peak"], found["tables"]
-        formula = held_by(stage).held_bytes(tables)
+        formula = found["held"]
         print(f"{stage}: {peak:,} measured, {formula:,} by formula, tables {tables}")
         assert peak <= BELOW * formula, stage
         assert formula <= ABOVE * peak, stage
-
-
-class Stages(PipelineVisitor):
-    """Names of all stages of a pipeline that hold something."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, tuple[str, ...]] = {}
-
-    def visit_transform(self, transform_node: Any) -> None:
-        fn = getattr(transform_node.transform, "fn", None)
-        if isinstance(fn, steps._StageDoFn) and fn._side_names:
-            self.found[fn._stage] = fn._side_names
 
 
 ROUNDS = (
@@ -199,32 +187,32 @@ ROUNDS = (
 )
 
 
-def test_every_stage_that_is_listed_exists(web: Input, tmp_path: Path) -> None:
-    found: dict[str, tuple[str, ...]] = {}
+def built(web: Input, output: Path, *options: str) -> beam.Pipeline:
     parser = argparse.ArgumentParser()
     rank.add_arguments(parser)
+    given = ["--snapshot", str(web.snapshot), "--seeds", str(web.seeds), "--output", str(output)]
+    pipeline = beam.Pipeline(options=beam_options([]))
+    rank._build(
+        pipeline,
+        snapshot=rank._snapshot(str(web.snapshot)),
+        queue=queue_from_seeds(str(web.seeds)),
+        output=str(output),
+        config=round_config(parser.parse_args([*given, *options])),
+    )
+    return pipeline
+
+
+def test_every_state_is_held_by_a_stage(web: Input, tmp_path: Path) -> None:
+    """And a formula names inputs that the stages which hold it have."""
+    found: dict[str, set[str]] = {}
     for options in ROUNDS:
-        given = ["--snapshot", str(web.snapshot), "--seeds", str(web.seeds), "--output", str(tmp_path)]
-        config = round_config(parser.parse_args([*given, *options]))
-        pipeline, stages = beam.Pipeline(options=beam_options([])), Stages()
-        rank._build(
-            pipeline,
-            snapshot=rank._snapshot(str(web.snapshot)),
-            queue=queue_from_seeds(str(web.seeds)),
-            output=str(tmp_path),
-            config=config,
-        )
-        pipeline.visit(stages)
-        found |= stages.found
-    ingested = {"follow aliases", "move links", "move clicks"}
-    graphs = {f"score by {ranker}" for ranker in GRAPH_RANKERS}
-    assert found.keys() & graphs == {"score by pagerank"}
-    found |= dict.fromkeys(graphs, found["score by pagerank"])
-    listed = {stage: held for held in HELD for stage in held.stages if stage not in ingested}
-    assert sorted(set(listed) - set(found)) == []
-    for stage, held in listed.items():
-        unknown = {*held.factors, *held.working} - {name for each in held.stages for name in found[each]}
-        assert not unknown, stage
+        for held, sides in steps.stages_of(built(web, tmp_path, *options)).values():
+            found.setdefault(held.state, set()).update(sides)
+    for held in HELD:
+        if held is MOVES:
+            continue
+        assert found.get(held.state), held.state
+        assert {*held.factors, *held.working} <= found[held.state]
 
 
 def test_a_refusal_on_a_cluster_is_told_as_one_here() -> None:

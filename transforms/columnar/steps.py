@@ -8,6 +8,7 @@ group that it sends through a shuffle.
 
 from __future__ import annotations
 
+import inspect
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,13 +29,16 @@ from semrank.transforms.columnar import coder, files
 from semrank.transforms.columnar.arrays import MAIN, bounded_slices, int64s, split_by_partition, split_by_value
 from semrank.transforms.columnar.idfilter import filter_positions, filter_segment
 from semrank.transforms.columnar.parquet import part_name, write_parquet
-from semrank.transforms.columnar.worker_memory import Meter
+from semrank.transforms.columnar.worker_memory import OTHER, Held, Meter
 
 coder.register()
 
 NAMESPACE = "semrank"
 ROWS_IN, ROWS_OUT, MILLISECONDS = "rows_in", "rows_out", "milliseconds"
 RECORD_BYTES, GROUP_BYTES, HELD_BYTES = "record_bytes", "group_bytes", "held_bytes"
+
+PARTITION, PREPARED = "partition", "prepared"
+"""Arguments of stage functions beside their inputs."""
 
 Collection = PCollection[Any]
 
@@ -48,6 +52,18 @@ TOLD_SECONDS = 1.0
 """A stage that took less is told only to who asks for more: most of a small round's are done at once."""
 
 log = logging.getLogger(NAMESPACE)
+
+
+Combine = Callable[[pa.Table], pa.Table]
+"""Adds up rows of one table, so that fewer of them travel."""
+
+
+def _taken(function: Callable[..., Any], names: Iterable[str]) -> frozenset[str]:
+    """Which of some named arguments a function takes; all where it takes any, but for the number of a partition."""
+    parameters = inspect.signature(function).parameters.values()
+    own = {each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
+    anything = any(each.kind is each.VAR_KEYWORD for each in parameters)
+    return frozenset(name for name in names if name in own or (anything and name != PARTITION))
 
 
 class _StageDoFn(beam.DoFn):
@@ -66,8 +82,9 @@ class _StageDoFn(beam.DoFn):
         sides: Sequence[str] = (),
         prepare: Callable[..., Any] | None = None,
         tags: Sequence[str] = (),
+        holds: Held = OTHER,
     ) -> None:
-        self._stage, self._function, self._prepare = stage, function, prepare
+        self._stage, self._function, self._prepare, self.holds = stage, function, prepare, holds
         self._side_names, self._tags = tuple(sides), tuple(tags)
         self._rows_in = Metrics.counter(NAMESPACE, f"{stage}/{ROWS_IN}")
         self._rows_out = Metrics.counter(NAMESPACE, f"{stage}/{ROWS_OUT}")
@@ -95,7 +112,7 @@ class _StageDoFn(beam.DoFn):
             log.debug("%s: started", self._stage)
             begin = time.perf_counter()
             tables = self._held_tables(sides)
-            self._broadcast = tables if self._prepare is None else {"prepared": self._prepare(**tables)}
+            self._broadcast = tables if self._prepare is None else {PREPARED: self._prepare(**tables)}
             self._seconds += time.perf_counter() - begin
         return self._broadcast
 
@@ -106,7 +123,7 @@ class _StageDoFn(beam.DoFn):
             InputError: a worker can't hold them. What is left of them then is only counted, so that the message tells
                 how much they need.
         """
-        meter = Meter(self._stage, self.worker_memory)
+        meter = Meter(self._stage, self.holds, self.worker_memory)
         tables: dict[str, pa.Table | None] = {}
         for name, parts in zip(self._side_names, sides, strict=True):
             held = []
@@ -165,8 +182,8 @@ class _KeyDoFn(beam.DoFn):
     pieces of a few rows, whose fixed cost is larger than that of the rows.
     """
 
-    def __init__(self, stage: str, column: str, partitions: int | None, name: str) -> None:
-        self._column, self._partitions, self._name = column, partitions, name
+    def __init__(self, stage: str, column: str, partitions: int | None, name: str, combine: Combine | None) -> None:
+        self._column, self._partitions, self._name, self._combine = column, partitions, name, combine
         self._record_bytes = Metrics.distribution(NAMESPACE, f"{stage}/{RECORD_BYTES}")
 
     def start_bundle(self) -> None:
@@ -186,8 +203,11 @@ class _KeyDoFn(beam.DoFn):
     def _cut(self) -> Iterator[tuple[int, pa.Table]]:
         if not self._waiting:
             return
-        table = pa.concat_tables(self._waiting).combine_chunks().replace_schema_metadata({"input": self._name})
+        table = pa.concat_tables(self._waiting).combine_chunks()
         self._waiting, self._waiting_bytes = [], 0
+        if self._combine is not None:
+            table = self._combine(table)
+        table = table.replace_schema_metadata({"input": self._name})
         keys = int64s(table[self._column])
         parts = (
             split_by_value(table, keys)
@@ -204,6 +224,8 @@ class _MergeDoFn(_StageDoFn):
     def __init__(self, stage: str, function: Callable[..., Any], inputs: Sequence[str], **options: Any) -> None:
         super().__init__(stage, function, **options)
         self._inputs = tuple(inputs)
+        sides = self._side_names if self._prepare is None else (PREPARED,)
+        self._names = _taken(function, (PARTITION, *self._inputs, *sides))
         self._group_bytes = Metrics.distribution(NAMESPACE, f"{stage}/{GROUP_BYTES}")
 
     def process(self, element: tuple[int, Iterable[pa.Table]], *sides: Iterable[pa.Table]) -> Iterator[Any]:
@@ -216,10 +238,11 @@ class _MergeDoFn(_StageDoFn):
             self._count_in(table.num_rows)
             inputs[table.schema.metadata[b"input"].decode()].append(table.replace_schema_metadata(None))
         self._group_bytes.update(size)
-        arguments = {
+        arguments: dict[str, Any] = {
             name: pa.concat_tables(parts).combine_chunks() if parts else None for name, parts in inputs.items()
         }
-        yield from _tagged(self._emit(partition, **arguments, **broadcast))
+        arguments |= {**broadcast, PARTITION: partition}
+        yield from _tagged(self._emit(**{name: arguments[name] for name in self._names}))
 
 
 class _GatherDoFn(_StageDoFn):
@@ -262,6 +285,20 @@ class _MemoryLimit(PipelineVisitor):
             fn.worker_memory = self._worker_memory
 
 
+def stages_of(pipeline: beam.Pipeline) -> dict[str, tuple[Held, tuple[str, ...]]]:
+    """What each stage of a pipeline holds, and the names of the inputs that it holds whole."""
+    found: dict[str, tuple[Held, tuple[str, ...]]] = {}
+
+    class Stages(PipelineVisitor):
+        def visit_transform(self, transform_node: AppliedPTransform) -> None:
+            fn = getattr(transform_node.transform, "fn", None)
+            if isinstance(fn, _StageDoFn):
+                found[fn._stage] = fn.holds, fn._side_names
+
+    pipeline.visit(Stages())
+    return found
+
+
 class MapTables(beam.PTransform[Any, Any]):
     """Applies `function(table, **sides)` to every table.
 
@@ -272,6 +309,7 @@ class MapTables(beam.PTransform[Any, Any]):
         sides: broadcast collections by parameter name; the function gets each as one table, or None where it is empty.
         prepare: `prepare(**sides)` is called once a bundle, and the function as `function(table, prepared=...)`.
         tags: names of the outputs, `main` among them, where there is more than one.
+        holds: what the stage holds whole on a worker, its sides.
     """
 
     def __init__(
@@ -282,10 +320,11 @@ class MapTables(beam.PTransform[Any, Any]):
         sides: Mapping[str, Collection] | None = None,
         prepare: Callable[..., Any] | None = None,
         tags: Sequence[str] = (),
+        holds: Held = OTHER,
     ) -> None:
         super().__init__(stage)
         self._sides, self._tags = dict(sides or {}), tuple(tags)
-        self._fn = _MapDoFn(stage, function, tuple(self._sides), prepare, self._tags)
+        self._fn = _MapDoFn(stage, function, tuple(self._sides), prepare, self._tags, holds)
 
     def expand(self, elements: Collection) -> Any:
         """Applies the step."""
@@ -299,13 +338,16 @@ class MergePartitions(beam.PTransform[Any, Any]):
 
     Args:
         stage: the stage's name in messages, metrics and the manifest.
-        function: `function(partition, **inputs, **sides)`: each input is the partition's rows as one table in no
-            promised order, or None where it has none; the result is as for `MapTables`.
+        function: gets what its signature names, by keyword: `partition`, the partition's number; an input, the
+            partition's rows as one table in no promised order, or None where it has none; a side, or `prepared`. The
+            result is as for `MapTables`.
         partitions: number of partitions by hash of the key, or None where the key column holds partition numbers.
-        key: name of the int64 column of every input.
+        key: name of the int64 column of every input, or by input.
+        combine: functions by input that add up rows on their way into the exchange.
         sides: broadcast collections by parameter name, as for `MapTables`.
         prepare: as for `MapTables`.
         tags: names of the outputs, `main` among them, where there is more than one.
+        holds: what the stage holds whole on a worker, its sides.
     """
 
     def __init__(
@@ -314,35 +356,31 @@ class MergePartitions(beam.PTransform[Any, Any]):
         function: Callable[..., Any],
         *,
         partitions: int | None,
-        key: str,
+        key: str | Mapping[str, str],
+        combine: Mapping[str, Combine] | None = None,
         sides: Mapping[str, Collection] | None = None,
         prepare: Callable[..., Any] | None = None,
         tags: Sequence[str] = (),
+        holds: Held = OTHER,
     ) -> None:
         super().__init__(stage)
-        self._stage, self._function, self._partitions, self._key = stage, function, partitions, key
-        self._sides, self._prepare, self._tags = dict(sides or {}), prepare, tuple(tags)
+        self._stage, self._partitions, self._key, self._combine = stage, partitions, key, dict(combine or {})
+        self._function, self._sides = function, dict(sides or {})
+        self._options: dict[str, Any] = {"prepare": prepare, "tags": tuple(tags), "holds": holds}
 
     def expand(self, inputs: Mapping[str, Collection]) -> Any:
         """Applies the step."""
         keyed = [
-            tables
-            | f"key {name}"
-            >> beam.ParDo(_KeyDoFn(self._stage, self._key, self._partitions, name)).with_output_types(
-                tuple[int, pa.Table]
-            )
+            tables | f"key {name}" >> beam.ParDo(self._keying(name)).with_output_types(tuple[int, pa.Table])
             for name, tables in inputs.items()
         ]
         grouped = keyed | "flatten" >> beam.Flatten() | "exchange" >> beam.GroupByKey()
-        fn = _MergeDoFn(
-            self._stage,
-            self._function,
-            tuple(inputs),
-            sides=tuple(self._sides),
-            prepare=self._prepare,
-            tags=self._tags,
-        )
-        return _apply(grouped, "merge", fn, self._sides.values(), self._tags)
+        fn = _MergeDoFn(self._stage, self._function, tuple(inputs), sides=tuple(self._sides), **self._options)
+        return _apply(grouped, "merge", fn, self._sides.values(), self._options["tags"])
+
+    def _keying(self, name: str) -> _KeyDoFn:
+        column = self._key if isinstance(self._key, str) else self._key[name]
+        return _KeyDoFn(self._stage, column, self._partitions, name, self._combine.get(name))
 
 
 class GatherTables(beam.PTransform[Any, Any]):
@@ -356,17 +394,20 @@ class GatherTables(beam.PTransform[Any, Any]):
         stage: the stage's name in messages, metrics and the manifest.
         function: the result is as for `MapTables`.
         tags: names of the outputs, `main` among them, where there is more than one.
+        holds: what the stage holds whole on a worker, its inputs.
     """
 
-    def __init__(self, stage: str, function: Callable[..., Any], *, tags: Sequence[str] = ()) -> None:
+    def __init__(
+        self, stage: str, function: Callable[..., Any], *, tags: Sequence[str] = (), holds: Held = OTHER
+    ) -> None:
         super().__init__(stage)
-        self._stage, self._function, self._tags = stage, function, tuple(tags)
+        self._stage, self._function, self._tags, self._holds = stage, function, tuple(tags), holds
 
     def expand(self, inputs: Mapping[str, Collection]) -> Any:
         """Applies the step."""
         pipeline = next(iter(inputs.values())).pipeline
         once = pipeline | "once" >> beam.Create([0])
-        fn = _GatherDoFn(self._stage, self._function, tuple(inputs), None, self._tags)
+        fn = _GatherDoFn(self._stage, self._function, tuple(inputs), None, self._tags, self._holds)
         return _apply(once, "gather", fn, inputs.values(), self._tags)
 
 
@@ -432,6 +473,7 @@ class WritePartitions(beam.PTransform[Any, Any]):
         partitions: number of partitions by hash of the key, or None where the key column holds partition numbers.
         key: name of the int64 column of every input.
         sides: broadcast collections by parameter name.
+        holds: as for `MergePartitions`.
 
     Gives tables of `WRITTEN_SCHEMA`.
     """
@@ -445,10 +487,11 @@ class WritePartitions(beam.PTransform[Any, Any]):
         partitions: int | None,
         key: str,
         sides: Mapping[str, Collection] | None = None,
+        holds: Held = OTHER,
     ) -> None:
         super().__init__(stage)
         self._merge = MergePartitions(
-            stage, _FinishAndWrite(folder, finish), partitions=partitions, key=key, sides=sides
+            stage, _FinishAndWrite(folder, finish), partitions=partitions, key=key, sides=sides, holds=holds
         )
 
     def expand(self, inputs: Mapping[str, Collection]) -> Collection:
@@ -461,7 +504,9 @@ class _FinishAndWrite:
         self._folder, self._finish = folder, finish
 
     def __call__(self, partition: int, **inputs: pa.Table | None) -> pa.Table:
-        return write_part(self._folder, partition, self._finish(partition, **inputs))
+        taken = _taken(self._finish, (PARTITION,))
+        number = {PARTITION: partition} if taken else {}
+        return write_part(self._folder, partition, self._finish(**number, **inputs))
 
 
 def write_part(folder: str, partition: int, table: pa.Table) -> pa.Table:
@@ -480,13 +525,14 @@ class WriteOne(beam.PTransform[Any, Any]):
         stage: the stage's name.
         folder: folder of the file.
         finish: `finish(**inputs)` gives the file's rows as a sorted table.
+        holds: as for `GatherTables`.
 
     Gives a table of `WRITTEN_SCHEMA`.
     """
 
-    def __init__(self, stage: str, folder: str, finish: Callable[..., pa.Table]) -> None:
+    def __init__(self, stage: str, folder: str, finish: Callable[..., pa.Table], *, holds: Held = OTHER) -> None:
         super().__init__(stage)
-        self._gather = GatherTables(stage, _GatherAndWrite(folder, finish))
+        self._gather = GatherTables(stage, _GatherAndWrite(folder, finish), holds=holds)
 
     def expand(self, inputs: Mapping[str, Collection]) -> Collection:
         """Applies the step."""

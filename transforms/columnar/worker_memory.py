@@ -27,18 +27,17 @@ OWN_BYTES = 140 << 20
 """A worker process before it has any data: the interpreter and its libraries."""
 
 OTHER_FACTOR = 5.5
-"""Factor of stages that are not listed: the largest that was seen among them, at models of rankers."""
+"""Factor of stages without one of their own: the largest that was seen among them, at models of rankers."""
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @dataclass(frozen=True)
 class Held:
-    """State that stages hold whole.
+    """State that stages hold whole; said where a stage is made.
 
     Attributes:
         state: what it is, as the documentation calls it.
-        stages: the stages that hold it.
         factor: bytes at the most for one byte of a table.
         lower: what makes it smaller, for messages.
         factors: other factors by input, where inputs differ.
@@ -47,7 +46,6 @@ class Held:
     """
 
     state: str
-    stages: tuple[str, ...]
     factor: float
     lower: str
     factors: Mapping[str, float] = field(default_factory=dict)
@@ -70,146 +68,7 @@ class Held:
         return min(self.most_working, round(sum(self.working.get(name, 0) * size for name, size in tables.items())))
 
 
-_LATTICE = "a larger --min-support, a smaller --keywords-per-page, fewer queue URLs, or --no-semrank-terms"
-
-QUEUE = Held(
-    "queue",
-    (
-        "follow queue's links",
-        "read words of pages",
-        "read words of anchors",
-        "choose clicked words",
-        "choose click edges",
-        "make objects",
-        "find unknown queue URLs",
-        "write rejects",
-    ),
-    3.5,
-    "fewer seeds, or a smaller --max-urls or --budget of the round before",
-)
-
-HARVEST = Held(
-    "harvest",
-    (
-        "order harvested",
-        "read evidence of pages",
-        "read evidence of links",
-        "choose words of clicks",
-        "choose neighbouring clicks",
-        "make descriptions",
-    ),
-    4.0,
-    "a ranker that reads no harvest, such as --ranker semrank",
-)
-
-VOCABULARY = Held(
-    "vocabulary",
-    (
-        "number words",
-        "list keywords",
-        "number base words",
-        "number current words",
-        "place clicks in scopes",
-        "pair words of pages",
-        "pair words of links",
-        "join scores",
-        "write keywords",
-    ),
-    3.5,
-    "a smaller --keywords-per-page, or a larger --min-clicks",
-)
-
-RELATIONS = Held(
-    "relations",
-    ("settle relations", "write relations"),
-    6.5,
-    "a larger --min-relation-support, a smaller --max-keywords-per-url, or --no-semrank-terms",
-)
-
-HIERARCHY = Held(
-    "relations as a hierarchy",
-    ("layer keywords", "score top concept"),
-    4.0,
-    RELATIONS.lower,
-)
-
-CONTEXT = Held(
-    "base context",
-    ("plan base lattice", "mine base lattice", "plan current lattice", "name base concepts"),
-    4.0,
-    _LATTICE,
-)
-
-LATTICE = Held(
-    "base lattice and relations",
-    ("score current lattice", "score conditional databases"),
-    4.0,
-    f"{_LATTICE}; relations by a larger --min-relation-support",
-    {"lattice": 13.0},
-    # Similarities of words, ancestors in the hierarchy, and the arrays of a block of pairs: 300 MB were seen at 0.4 and
-    # at 2 MB of lattice. The first two are kept up to 256 MiB each.
-    {"lattice": 1024.0},
-    768 << 20,
-)
-
-NAMED_LATTICE = Held("base concepts with URLs and words", ("write base concepts",), 4.0, _LATTICE)
-
-MODEL = Held(
-    "words of descriptions",
-    (
-        "number words of descriptions",
-        "number descriptions",
-        "begin focused",
-        "add features: conclude",
-        "add linking pages",
-        "add linking pages: conclude",
-        "weigh linking pages: conclude",
-        "score by focused",
-    ),
-    OTHER_FACTOR,
-    "fewer queue URLs, or a ranker that reads no words, such as --ranker pagerank",
-)
-
-GRAPH = Held(
-    "graph",
-    (
-        "score by breadth-first",
-        "score by pagerank",
-        "score by hits",
-        "score by harmonic",
-        "rate hosts by pagerank",
-        "rate hosts by harmonic",
-    ),
-    9.0,
-    "--level host, or --host-quality equal",
-)
-
-ALIASES = Held("aliases", ("follow aliases", "move links", "move clicks"), 6.0, "fewer inputs for one snapshot")
-
-OTHER = Held("anything else", (), OTHER_FACTOR, "smaller inputs")
-
-HELD = (
-    QUEUE,
-    HARVEST,
-    VOCABULARY,
-    RELATIONS,
-    HIERARCHY,
-    CONTEXT,
-    LATTICE,
-    NAMED_LATTICE,
-    MODEL,
-    GRAPH,
-    ALIASES,
-    OTHER,
-)
-"""All of it."""
-
-_BY_STAGE = {stage: held for held in HELD for stage in held.stages}
-
-
-def held_by(stage: str) -> Held:
-    """What a stage holds."""
-    return _BY_STAGE.get(stage, OTHER)
+OTHER = Held("anything else", OTHER_FACTOR, "smaller inputs")
 
 
 class Meter:
@@ -217,17 +76,18 @@ class Meter:
 
     Args:
         stage: the stage's name.
+        held: what the stage holds.
         limit: bytes that a worker has, or None for all that its machine has.
     """
 
-    def __init__(self, stage: str, limit: int | None) -> None:
-        self._stage, self._limit = stage, machine_bytes() if limit is None else limit
+    def __init__(self, stage: str, held: Held, limit: int | None) -> None:
+        self._stage, self._held, self._limit = stage, held, machine_bytes() if limit is None else limit
         self._tables: dict[str, int] = {}
 
     @property
     def needed(self) -> int:
         """Bytes that the stage takes with what was added so far."""
-        return held_by(self._stage).bytes_of(self._tables)
+        return self._held.bytes_of(self._tables)
 
     def fits(self, name: str, size: int) -> bool:
         """Adds bytes of a table of an input; says whether a worker can still hold everything."""
@@ -241,28 +101,28 @@ class Meter:
             InputError: it is more than a worker has.
         """
         if self.needed > self._limit:
-            held = held_by(self._stage)
             largest = sorted(self._tables.items(), key=lambda item: -item[1])
             tables = ", ".join(f"{name} {shown_bytes(size)}" for name, size in largest if size)
             raise InputError(
                 f"{OPTION}: found {shown_bytes(self._limit)}, expected {shown_bytes(self.needed)}, which "
-                f"'{self._stage}' takes on a worker ({held.state}; its tables: {tables or 'none'}); lower it by "
-                f"{held.lower}, or give workers more"
+                f"'{self._stage}' takes on a worker ({self._held.state}; its tables: {tables or 'none'}); lower it by "
+                f"{self._held.lower}, or give workers more"
             )
 
 
-def check_held(stage: str, tables: Mapping[str, int], limit: int | None) -> None:
+def check_held(stage: str, held: Held, tables: Mapping[str, int], limit: int | None) -> None:
     """Refuses tables that a stage could not hold.
 
     Args:
         stage: the stage's name.
+        held: what the stage holds.
         tables: bytes of each input's Arrow tables.
         limit: bytes that a worker has, or None for all that this machine has.
 
     Raises:
         InputError: they are more than a worker has.
     """
-    meter = Meter(stage, limit)
+    meter = Meter(stage, held, limit)
     for name, size in tables.items():
         meter.fits(name, size)
     meter.check()

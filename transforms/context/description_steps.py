@@ -14,6 +14,7 @@ from semrank.transforms.columnar.arrays import MAIN, Int64s, int64s
 from semrank.transforms.columnar.idfilter import IdFilter
 from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, ReadParquet
 from semrank.transforms.context import describe, links
+from semrank.transforms.context.memory import DESCRIBED, HARVEST
 from semrank.transforms.context.pages import TERM_SCHEMA, WORDS, Wanted
 from semrank.transforms.context.steps import Partitions
 
@@ -73,6 +74,7 @@ class DescribeUrls(beam.PTransform[Any, Any]):
                 sides=known,
                 prepare=prepare,
                 tags=_PAGE_KINDS,
+                holds=HARVEST,
             )
         )
         linked = (
@@ -84,6 +86,7 @@ class DescribeUrls(beam.PTransform[Any, Any]):
                 sides=harvested,
                 prepare=_ids,
                 tags=_LINK_KINDS,
+                holds=HARVEST,
             )
         )
         told = {"sources": said[describe.SOURCES], "anchored": linked[describe.ANCHORED]} | MergePartitions(
@@ -93,8 +96,9 @@ class DescribeUrls(beam.PTransform[Any, Any]):
             key="url_id",
             tags=_ANCHOR_KINDS,
         )
-        near = self._clicks.edges | MapTables("choose neighbouring clicks", _near, sides=known, prepare=prepare)
-        query = self._clicks.url_clicks | MapTables("choose words of clicks", _query, sides=known, prepare=prepare)
+        about: dict[str, Any] = {"sides": known, "prepare": prepare, "holds": HARVEST}
+        near = self._clicks.edges | MapTables("choose neighbouring clicks", _near, **about)
+        query = self._clicks.url_clicks | MapTables("choose words of clicks", _query, **about)
         addresses = (said[describe.ADDRESSES], linked[describe.ADDRESSES]) | "all addresses" >> beam.Flatten()
         made = {
             "harvested": self._harvested,
@@ -116,6 +120,7 @@ class DescribeUrls(beam.PTransform[Any, Any]):
             sides=harvested,
             prepare=_ids,
             tags=(MAIN, describe.SUPPORTS),
+            holds=HARVEST,
         )
         words = (said[WORDS], linked[WORDS], told[WORDS], self._clicks.words) | "all words told" >> beam.Flatten()
         vocabulary = {
@@ -123,12 +128,13 @@ class DescribeUrls(beam.PTransform[Any, Any]):
             | MergePartitions(
                 "name words of descriptions", _vocabulary_part, partitions=self._partitions.pages, key="word_id"
             )
-        } | GatherTables("number words of descriptions", describe.number_vocabulary)
+        } | GatherTables("number words of descriptions", describe.number_vocabulary, holds=DESCRIBED)
         descriptions = made[MAIN] | MapTables(
             "number descriptions",
             _number_descriptions,
             sides={"vocabulary": vocabulary},
             prepare=describe.WordNumbers.of,
+            holds=DESCRIBED,
         )
         return Described(descriptions, vocabulary)
 
@@ -155,7 +161,7 @@ def _link_evidence(table: pa.Table, prepared: Int64s, *, language: str) -> Itera
 
 
 def _anchor_evidence(
-    _: int, sources: pa.Table | None, anchored: pa.Table | None, *, language: str
+    sources: pa.Table | None, anchored: pa.Table | None, *, language: str
 ) -> Iterator[tuple[str, pa.Table]]:
     yield from describe.anchor_evidence(sources, anchored, language)
 
@@ -170,11 +176,11 @@ def _query(clicks: pa.Table, prepared: Wanted) -> pa.Table:
     return kept.rename_columns(TERM_SCHEMA.names)
 
 
-def _describe(_: int, prepared: Int64s, **evidence: pa.Table | None) -> Iterator[tuple[str, pa.Table]]:
+def _describe(prepared: Int64s, **evidence: pa.Table | None) -> Iterator[tuple[str, pa.Table]]:
     yield from describe.describe_urls(describe.Evidence(**evidence), prepared)
 
 
-def _vocabulary_part(_: int, words: pa.Table | None, supports: pa.Table | None) -> pa.Table:
+def _vocabulary_part(words: pa.Table | None, supports: pa.Table | None) -> pa.Table:
     return describe.vocabulary_part(supports, words)
 
 

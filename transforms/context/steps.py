@@ -32,6 +32,8 @@ from semrank.transforms.columnar.steps import (
     ReadParquet,
 )
 from semrank.transforms.context import links, objects, pages
+from semrank.transforms.context.memory import QUEUE
+from semrank.transforms.weblog.memory import VOCABULARY
 
 DISCOVERED, KNOWN, EDGES, LINK_DIGESTS = "discovered", "known", "edges", "digests"
 
@@ -121,6 +123,7 @@ class BuildContexts(beam.PTransform[Any, Any]):
                 sides={**queue, "harvested": self._harvested},
                 prepare=_Known.of,
                 tags=(DISCOVERED, KNOWN, EDGES, LINK_DIGESTS),
+                holds=QUEUE,
             )
         )
         current = found[DISCOVERED] | FilterIds("filter current", self._partitions.filter_bits, "url_id")
@@ -135,6 +138,7 @@ class BuildContexts(beam.PTransform[Any, Any]):
                 sides=wanted,
                 prepare=prepare,
                 tags=_PAGE_KINDS,
+                holds=QUEUE,
             )
         )
         anchors = (
@@ -146,13 +150,14 @@ class BuildContexts(beam.PTransform[Any, Any]):
                 sides=wanted,
                 prepare=prepare,
                 tags=(MAIN, pages.WORDS),
+                holds=QUEUE,
             )
         )
         clicked = self._clicks.url_clicks | MapTables(
-            "choose clicked words", _wanted_clicks, sides=wanted, prepare=prepare
+            "choose clicked words", _wanted_clicks, sides=wanted, prepare=prepare, holds=QUEUE
         )
         click_edges = self._clicks.edges | MapTables(
-            "choose click edges", _queue_clicks, sides=queue, prepare=_queue_ids
+            "choose click edges", _queue_clicks, sides=queue, prepare=_queue_ids, holds=QUEUE
         )
         frequencies = {"frequencies": said[pages.FREQUENCIES]} | MergePartitions(
             "count documents of words", _frequencies, partitions=self._partitions.pages, key="word_id"
@@ -175,6 +180,7 @@ class BuildContexts(beam.PTransform[Any, Any]):
             sides={"queue": self._queue, "frequencies": frequencies, "documents": said[pages.DOCUMENTS]},
             prepare=_corpus,
             tags=(MAIN, objects.BASE, objects.SUPPORTS, pages.WORDS),
+            holds=QUEUE,
         )
         words = (
             said[pages.WORDS],
@@ -187,14 +193,14 @@ class BuildContexts(beam.PTransform[Any, Any]):
             "supports": made[objects.SUPPORTS],
             "clicks": self._clicks.word_clicks,
         } | MergePartitions("join words", _vocabulary, partitions=self._partitions.pages, key="word_id")
-        numbered = {"words": vocabulary} | GatherTables("number words", _number_words)
+        numbered = {"words": vocabulary} | GatherTables("number words", _number_words, holds=VOCABULARY)
         digests = (found[LINK_DIGESTS], said[pages.DIGESTS], self._clicks.digests) | "all ids" >> beam.Flatten()
         # Nothing follows from this step: it ends the run where two URLs share an id.
         {"digests": digests} | MergePartitions("check ids", _check_ids, partitions=self._partitions.links, key="id")
         unknown = {
             "known": made[objects.BASE] | MapTables("list queue URLs", _url_ids),
             "queue": self._queue,
-        } | GatherTables("find unknown queue URLs", _unknown)
+        } | GatherTables("find unknown queue URLs", _unknown, holds=QUEUE)
         return ContextParts(made[objects.BASE], made[MAIN], current, numbered, unknown)
 
 
@@ -261,7 +267,7 @@ def _wanted_clicks(clicks: pa.Table, prepared: pages.Wanted) -> pa.Table:
     return kept.rename_columns(pages.TERM_SCHEMA.names)
 
 
-def _frequencies(_: int, frequencies: pa.Table) -> pa.Table:
+def _frequencies(frequencies: pa.Table) -> pa.Table:
     return pages.frequent_words(frequencies)
 
 
@@ -278,12 +284,12 @@ def _corpus(queue: pa.Table | None, frequencies: pa.Table | None, documents: pa.
 
 
 def _objects(
-    _: int, prepared: objects.Corpus, *, settings: objects.ObjectSettings, **evidence: pa.Table | None
+    prepared: objects.Corpus, *, settings: objects.ObjectSettings, **evidence: pa.Table | None
 ) -> Iterator[tuple[str, pa.Table]]:
     yield from objects.make_objects(objects.Evidence(**evidence), prepared, settings)
 
 
-def _vocabulary(_: int, words: pa.Table | None, supports: pa.Table | None, clicks: pa.Table | None) -> pa.Table:
+def _vocabulary(words: pa.Table | None, supports: pa.Table | None, clicks: pa.Table | None) -> pa.Table:
     """The keywords of one partition; words that neither context has are left out."""
     if words is None or supports is None:
         return VOCABULARY_SCHEMA.empty_table()
@@ -309,7 +315,7 @@ def _number_words(words: pa.Table | None) -> pa.Table:
     return VOCABULARY_SCHEMA.empty_table() if words is None else words.sort_by("word").combine_chunks()
 
 
-def _check_ids(_: int, digests: pa.Table) -> pa.Table:
+def _check_ids(digests: pa.Table) -> pa.Table:
     check_collisions([digests])
     return objects.UNKNOWN_SCHEMA.empty_table()
 

@@ -98,13 +98,13 @@ def _url_ids(rows: pa.Table) -> pa.Table:
     return rows.select(["url_id"])
 
 
-def _change_counts(_: int, captures: pa.Table | None, urls: pa.Table | None) -> Iterator[pa.Table]:
+def _change_counts(captures: pa.Table | None, urls: pa.Table | None) -> Iterator[pa.Table]:
     if captures is not None and urls is not None:
         yield recrawl.change_counts(captures, np.sort(int64s(urls["url_id"])))
 
 
 def _weighed(
-    _: int, rows: pa.Table | None, counts: pa.Table | None, pooled: pa.Table | None, now: pa.Table | None
+    rows: pa.Table | None, counts: pa.Table | None, pooled: pa.Table | None, now: pa.Table | None
 ) -> Iterator[pa.Table]:
     if rows is not None:
         yield recrawl.with_change_probability(rows, counts, pooled, now)
@@ -203,7 +203,7 @@ def _best_rows(rows: pa.Table, *, column: str, most: int) -> pa.Table:
     return budgets.best_of_groups(rows, int64s(rows[column]), most)
 
 
-def _best_of_partition(_: int, rows: pa.Table, *, column: str, most: int) -> pa.Table:
+def _best_of_partition(rows: pa.Table, *, column: str, most: int) -> pa.Table:
     return _best_rows(rows, column=column, most=most)
 
 
@@ -224,12 +224,12 @@ def _shares(
     return budgets.shares(counts, quality, budget=budget, refresh_share=refresh_share)
 
 
-def _within_shares(_: int, rows: pa.Table, share: pa.Table | None) -> pa.Table:
+def _within_shares(rows: pa.Table, share: pa.Table | None) -> pa.Table:
     return budgets.within_shares(rows, share)
 
 
 def _mark_held(
-    _: int, rows: pa.Table | None, *, threshold: float, names: dict[str, str], **left: pa.Table | None
+    rows: pa.Table | None, *, threshold: float, names: dict[str, str], **left: pa.Table | None
 ) -> Iterator[pa.Table]:
     if rows is not None:
         yield budgets.mark_held(rows, threshold, {reason: left[name] for name, reason in names.items()})

@@ -13,6 +13,7 @@ import pyarrow as pa
 from semrank.transforms.columnar.arrays import int64s
 from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables
 from semrank.transforms.lattice.context import Concepts
+from semrank.transforms.lattice.memory import CONTEXT
 from semrank.transforms.lattice.mining import MiningContext, bundle_rows, lattice_table, mine_bundle
 from semrank.transforms.lattice.search_space import RankedContext
 
@@ -31,7 +32,9 @@ class PlanBundles(beam.PTransform[Any, Any]):
 
     def expand(self, inputs: dict[str, Collection]) -> Collection:
         """Applies the steps."""
-        planned = inputs | GatherTables(f"plan {self._name} lattice", partial(_planned, min_support=self._min_support))
+        planned = inputs | GatherTables(
+            f"plan {self._name} lattice", partial(_planned, min_support=self._min_support), holds=CONTEXT
+        )
         return planned | "spread bundles" >> beam.Reshuffle()  # type: ignore[no-any-return]
 
 
@@ -57,6 +60,7 @@ class MineConcepts(beam.PTransform[Any, Any]):
             _mined,
             sides=sides,
             prepare=partial(_prepared, min_support=self._min_support),
+            holds=CONTEXT,
         )
 
 

@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 
 from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions
 from semrank.transforms.context.descriptions import Descriptions
+from semrank.transforms.context.memory import DESCRIBED
 from semrank.transforms.ranking import exact_sums, focused
+from semrank.transforms.ranking.registry import Making
 from semrank.transforms.ranking.topic_words import Vocabulary
 
 
@@ -33,23 +35,28 @@ class RankByFocused(beam.PTransform[Any, Any]):
         """Applies the steps."""
         vocabulary = {"vocabulary": inputs["vocabulary"]}
         model = {**vocabulary, "harvested": inputs["harvested"]} | GatherTables(
-            "begin focused", partial(_begin, query=self._query)
+            "begin focused", partial(_begin, query=self._query), holds=DESCRIBED
         )
         known = inputs["descriptions"]
         trained = known | MapTables("keep harvested pages", _harvested_pages)
         for number, step in enumerate(focused.PASSES):
             sums = (trained if step.harvested else known) | MapTables(
-                step.stage, partial(_sums, number=number), sides={"model": model}, prepare=_model
+                step.stage, partial(_sums, number=number), sides={"model": model}, prepare=_model, holds=DESCRIBED
             )
             added = {"sums": sums} | MergePartitions(
                 f"{step.stage}: merge", _added, partitions=self._partitions, key="slot"
             )
             model = {"model": model, "sums": added} | GatherTables(
-                f"{step.stage}: conclude", partial(_conclude, number=number)
+                f"{step.stage}: conclude", partial(_conclude, number=number), holds=DESCRIBED
             )
         return known | MapTables(  # type: ignore[no-any-return]
-            "score by focused", _score, sides={"model": model, **vocabulary}, prepare=_Judge.of
+            "score by focused", _score, sides={"model": model, **vocabulary}, prepare=_Judge.of, holds=DESCRIBED
         )
+
+
+def make_step(_: str, making: Making) -> RankByFocused:
+    """The ranker's step; see `registry.step`."""
+    return RankByFocused(query=list(making.query), partitions=making.partitions)
 
 
 def _begin(vocabulary: pa.Table | None, harvested: pa.Table | None, *, query: list[str]) -> pa.Table:
@@ -80,7 +87,7 @@ def _sums(table: pa.Table, prepared: focused.Model, *, number: int) -> pa.Table:
     return exact_sums.sum_rows(step.sums(_part(table, prepared), prepared), step.lengths(prepared))
 
 
-def _added(_: int, sums: pa.Table) -> pa.Table:
+def _added(sums: pa.Table) -> pa.Table:
     return exact_sums.added_sums(sums)
 
 

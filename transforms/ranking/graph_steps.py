@@ -16,6 +16,8 @@ from semrank.transforms.columnar.arrays import MAIN, int64s, partition_count
 from semrank.transforms.columnar.steps import NAMESPACE, Collection, GatherTables, MapTables, MergePartitions
 from semrank.transforms.ranking import breadth_first, graph, harmonic, hits, pagerank
 from semrank.transforms.ranking.graph import Convergence, Direction, Grid, Iteration, Method, Nodes, State, Surroundings
+from semrank.transforms.ranking.memory import GRAPH
+from semrank.transforms.ranking.registry import Making
 from semrank.transforms.ranking.scores import SCORE_DECIMALS
 
 MODULES: dict[str, ModuleType] = {
@@ -77,9 +79,14 @@ class RankByGraph(beam.PTransform[Any, Any]):
             edges = inputs["links"] | MapTables("choose links of known", graph.known_edges, sides={"nodes": nodes})
             solved = {"nodes": nodes, "edges": edges}
             finish = partial(_scores, ranker=self._ranker, level=self._level, iteration=self._iteration)
-        made = solved | GatherTables(f"score by {self._ranker}", finish, tags=(MAIN, _CONVERGENCE))
+        made = solved | GatherTables(f"score by {self._ranker}", finish, tags=(MAIN, _CONVERGENCE), holds=GRAPH)
         made[_CONVERGENCE] | "report convergence" >> beam.ParDo(_Report(self._ranker)).with_output_types(pa.Table)
         return made[MAIN]  # type: ignore[no-any-return]
+
+
+def make_step(ranker: str, making: Making) -> RankByGraph:
+    """A ranker's step; see `registry.step`."""
+    return RankByGraph(ranker, level=making.options["level"], links=making.links)
 
 
 def _scores(
@@ -185,7 +192,7 @@ def _keyed_edges(links: pa.Table, prepared: Nodes, *, grid: Grid) -> pa.Table:
     return graph.keyed_edges(links, prepared, grid)
 
 
-def _blocks(_: int, keyed: pa.Table, *, directions: tuple[Direction, ...]) -> Iterator[tuple[str, pa.Table]]:
+def _blocks(keyed: pa.Table, *, directions: tuple[Direction, ...]) -> Iterator[tuple[str, pa.Table]]:
     """A block's edges for each direction, and what it adds to the degrees."""
     edges = graph.block_edges(keyed, "in")
     into, out = (np.unique(int64s(edges[name]), return_counts=True) for name in (_ROW, "column"))
@@ -300,7 +307,7 @@ class RateHosts(beam.PTransform[Any, Any]):
         else:
             edges = inputs["links"] | MapTables("choose links of hosts", graph.known_edges, sides={"nodes": nodes})
             solved, finish = {"nodes": nodes, "edges": edges}, partial(host_quality, by=self._by)
-        return solved | GatherTables(f"rate hosts by {self._by}", finish)  # type: ignore[no-any-return]
+        return solved | GatherTables(f"rate hosts by {self._by}", finish, holds=GRAPH)  # type: ignore[no-any-return]
 
 
 QUALITY_SCHEMA = pa.schema([pa.field("host_id", pa.int64()), pa.field("quality", pa.float64())])

@@ -16,6 +16,7 @@ from semrank.transforms.columnar.steps import NAMESPACE, Collection, GatherTable
 from semrank.transforms.ranking import hmm, layer_words, layers, link_context, naive_bayes, relevancy_context
 from semrank.transforms.ranking.layer_words import LayerWords, LayerWordSettings
 from semrank.transforms.ranking.layers import BUCKETS, LayerSettings
+from semrank.transforms.ranking.registry import Making
 from semrank.transforms.ranking.text_steps import Widths
 from semrank.transforms.ranking.topic_words import Vocabulary
 
@@ -215,6 +216,16 @@ class RankByHmm(beam.PTransform[Any, Any]):
         )
 
 
+def make_step(ranker: str, making: Making) -> RankByLinkContext | RankByRelevancyContext | RankByHmm:
+    """A ranker's step; see `registry.step`."""
+    by_words: dict[str, Any] = {"query": list(making.query), "partitions": making.partitions}
+    if ranker == "link-context":
+        return RankByLinkContext(link_context.LinkContextSettings(), **by_words)
+    if ranker == "relevancy-context":
+        return RankByRelevancyContext(relevancy_context.RelevancyContextSettings(), **by_words)
+    return RankByHmm(hmm.HmmSettings(), **by_words)
+
+
 def _widths(inputs: dict[str, Collection]) -> dict[str, Collection]:
     return {"vocabulary": inputs["vocabulary"], "harvested": inputs["harvested"]}
 
@@ -231,7 +242,7 @@ def _exchanged(tables: Collection, name: str, partitions: int) -> Collection:
     )
 
 
-def _same_rows(_: int, rows: pa.Table) -> pa.Table:
+def _same_rows(rows: pa.Table) -> pa.Table:
     return rows
 
 
@@ -239,7 +250,7 @@ def _described(table: pa.Table, prepared: Widths) -> pa.Table:
     return layers.described_urls(prepared.read(table))
 
 
-def _links_of(_: int, links: pa.Table | None, described: pa.Table | None) -> pa.Table:
+def _links_of(links: pa.Table | None, described: pa.Table | None) -> pa.Table:
     return layers.links_of(links, described)
 
 
@@ -260,7 +271,7 @@ def _count_words(table: pa.Table, prepared: _Layered, *, settings: LayerWordSett
     return layer_words.layer_word_counts(prepared.widths.read(table), prepared.layers, settings)
 
 
-def _add_words(_: int, counts: pa.Table) -> pa.Table:
+def _add_words(counts: pa.Table) -> pa.Table:
     return naive_bayes.added_counts(counts)
 
 
@@ -296,11 +307,11 @@ def _states(table: pa.Table, prepared: _Layered, *, count: int) -> pa.Table:
     return layers.state_table(prepared.widths.read(table), prepared.layers, count)
 
 
-def _from_states(_: int, edges: pa.Table | None, states: pa.Table | None) -> pa.Table:
+def _from_states(edges: pa.Table | None, states: pa.Table | None) -> pa.Table:
     return hmm.edges_from_states(edges, states)
 
 
-def _steps(_: int, halves: pa.Table | None, states: pa.Table | None) -> pa.Table:
+def _steps(halves: pa.Table | None, states: pa.Table | None) -> pa.Table:
     return hmm.state_steps(halves, states)
 
 

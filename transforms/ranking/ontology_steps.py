@@ -8,11 +8,16 @@ from typing import Any, NamedTuple
 import apache_beam as beam
 import pyarrow as pa
 
+from semrank.schemas.tables import CLASSES
+from semrank.transforms.columnar import files
 from semrank.transforms.columnar.arrays import MAIN
 from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, WriteOne
 from semrank.transforms.ranking import ontology, topic_words
 from semrank.transforms.ranking.ontology import Learned, Lexicon, OntologySettings
+from semrank.transforms.ranking.ontology_database import learn_from_database
+from semrank.transforms.ranking.ontology_files import read_ontology
 from semrank.transforms.ranking.ontology_model import Ontology
+from semrank.transforms.ranking.registry import DEFAULT_ONTOLOGY, Making
 from semrank.transforms.ranking.text_steps import Widths
 from semrank.transforms.ranking.topic_words import Topic, Vocabulary
 
@@ -74,6 +79,32 @@ class RankByOntology(beam.PTransform[Any, Any]):
         return {"sums": added} | GatherTables(f"{stage}: gather", _whole)  # type: ignore[no-any-return]
 
 
+def make_step(_: str, making: Making) -> RankByOntology:
+    """The ranker's step; see `registry.step`."""
+    options = making.options
+    return RankByOntology(
+        named_ontology(options["ontology"], options["topic"]),
+        OntologySettings(sigma="as-printed" if options["sigma"] == "as-printed" else "lift"),
+        language=making.language,
+        query=list(making.query),
+        partitions=making.partitions,
+        folder=files.join(making.output, CLASSES.name),
+    )
+
+
+def named_ontology(name: str | None, topic: str | None) -> Ontology:
+    """The ontology that an option names: a shipped one, a file, or a database's URL; the default one for None.
+
+    Raises:
+        InputError: it can't be read, or has no such topic.
+    """
+    name = DEFAULT_ONTOLOGY if name is None else name
+    scheme = name.partition("://")[0] if "://" in name else ""
+    if scheme and scheme not in ("gs", "s3", "file"):
+        return learn_from_database(name, topic)
+    return read_ontology(name, topic)
+
+
 class _Making(NamedTuple):
     known: Ontology
     settings: OntologySettings
@@ -112,7 +143,7 @@ def _seed_words(table: pa.Table, prepared: Widths) -> Any:
     yield _SIZES, topic_words.collection_size(rows)
 
 
-def _added_words(_: int, counts: pa.Table) -> pa.Table:
+def _added_words(counts: pa.Table) -> pa.Table:
     return topic_words.added_words(counts)
 
 
@@ -124,7 +155,7 @@ def _learning_sums(table: pa.Table, prepared: _Prepared) -> pa.Table:
     return ontology.learning_sums(prepared.widths.read(table), prepared.lexicon, prepared.mean)
 
 
-def _added(_: int, sums: pa.Table) -> pa.Table:
+def _added(sums: pa.Table) -> pa.Table:
     return ontology.added(sums)
 
 

@@ -1,38 +1,142 @@
-"""The rankers by name, each imported only when it is asked for."""
+"""The rankers: what each is, what it needs, and where its functions are, which are imported only when asked for.
+
+A ranker is one entry here, one module with `rank(facts)` for a crawl in memory, and one module of steps with
+`make_step(name, making)`.
+"""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from typing import TypeAlias
-
-import pyarrow as pa
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from semrank.schemas.errors import InputError
-from semrank.transforms.ranking.facts import Facts
+from semrank.transforms.columnar.worker_memory import Held
+from semrank.transforms.context.memory import DESCRIBED
+from semrank.transforms.ranking.memory import GRAPH, LATTICE
 
-Rank: TypeAlias = Callable[[Facts], pa.Table]
-"""Gives the current URLs their scores: facts -> a table of `SCORED_SCHEMA`."""
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from semrank.transforms.ranking.facts import Facts
+
+    Rank: TypeAlias = Callable[[Facts], pa.Table]
+    """Gives the current URLs their scores: facts -> a table of `SCORED_SCHEMA`."""
 
 SEMRANK = "semrank"
 """The ranker that compares lattices, so facts are not enough for it; see `semrank_local`."""
 
-_MODULES = {
-    "focused": "focused",
-    "breadth-first": "breadth_first",
-    "pagerank": "pagerank",
-    "hits": "hits",
-    "harmonic": "harmonic",
-    "cosine": "cosine",
-    "keyword": "keyword",
-    "link-context": "link_context",
-    "relevancy-context": "relevancy_context",
-    "hmm": "hmm",
-    "ontology": "ontology",
-}
+DEFAULT_ONTOLOGY = "e-commerce"
 
-RANKERS = ("focused", SEMRANK, *(name for name in _MODULES if name != "focused"))
-"""Names of all rankers."""
+DESCRIPTIONS, NODES, LINKS, CLICK_EDGES, CONTEXTS = "descriptions", "nodes", "links", "click_edges", "contexts"
+"""Facts that a round makes only for rankers that need them.
+
+`descriptions` come with their `vocabulary` and the `harvested` URLs; `nodes` are the known URLs with their hosts;
+`links` are all followed links of the web; `contexts` are SemRank's.
+"""
+
+
+@dataclass(frozen=True)
+class Ranker:
+    """A ranker.
+
+    Attributes:
+        name: its name.
+        score: what the score is.
+        needs: the facts that its steps take.
+        memory: what its steps hold whole on a worker.
+        module: module of `transforms.ranking` with `rank(facts)`, or None where facts are not enough for it.
+        steps: module of `transforms.ranking` with `make_step(name, making)`, or None as above.
+        threshold: gamma where none is given; above 0 where the scores have a scale, else any score is selected.
+        options: names of the round's options that only some rankers have, this one among them.
+    """
+
+    name: str
+    score: str
+    needs: frozenset[str]
+    memory: Held
+    module: str | None = None
+    steps: str | None = None
+    threshold: float = 0.0
+    options: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Making:
+    """What a ranker's step is made with.
+
+    Attributes:
+        query: words of the query.
+        partitions: number of partitions of URLs and of words.
+        links: number of links of the snapshot.
+        language: language of short texts.
+        output: folder of the round.
+        options: values of the ranker's own options by name.
+    """
+
+    query: Sequence[str]
+    partitions: int
+    links: int
+    language: str
+    output: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _graph_ranker(name: str, score: str) -> Ranker:
+    needs = frozenset({NODES, LINKS})
+    return Ranker(name, score, needs, GRAPH, name.replace("-", "_"), "graph_steps", options=frozenset({"level"}))
+
+
+def _text_ranker(name: str, score: str, steps: str, *needs: str, **further: Any) -> Ranker:
+    return Ranker(name, score, frozenset({DESCRIPTIONS, *needs}), DESCRIBED, name.replace("-", "_"), steps, **further)
+
+
+RANKERS: dict[str, Ranker] = {
+    ranker.name: ranker
+    for ranker in (
+        _text_ranker(
+            "focused",
+            "words, links and clicks weighed as they told relevant pages so far; the default",
+            "focused_steps",
+            threshold=0.5,
+        ),
+        Ranker(
+            SEMRANK,
+            "SemRank: concepts of pages, a hierarchy of clicked keywords, links and clicks",
+            frozenset({CONTEXTS}),
+            LATTICE,
+            threshold=0.45,
+        ),
+        _graph_ranker("breadth-first", "order of discovery, ties by PageRank"),
+        _graph_ranker("pagerank", "PageRank"),
+        _graph_ranker("hits", "authority of HITS"),
+        _graph_ranker("harmonic", "harmonic centrality"),
+        _text_ranker("cosine", "cosine with the seeds and the query", "text_steps"),
+        _text_ranker("keyword", "share of the topic's words on the page", "text_steps"),
+        _text_ranker("link-context", "most probable link distance to the seeds, by naive Bayes", "layer_steps", LINKS),
+        _text_ranker("relevancy-context", "expected worth of the link distance to the seeds", "layer_steps", LINKS),
+        _text_ranker(
+            "hmm",
+            "expected distance to a target, by a hidden Markov model of browsing",
+            "layer_steps",
+            LINKS,
+            CLICK_EDGES,
+        ),
+        _text_ranker(
+            "ontology",
+            "classes of an ontology on the page and its links",
+            "ontology_steps",
+            options=frozenset({"ontology", "topic", "sigma"}),
+        ),
+    )
+}
+"""Name -> ranker."""
+
+
+def with_option(option: str) -> tuple[str, ...]:
+    """Names of the rankers that have an option."""
+    return tuple(name for name, ranker in RANKERS.items() if option in ranker.options)
 
 
 def ranker(name: str) -> Rank:
@@ -41,7 +145,20 @@ def ranker(name: str) -> Rank:
     Raises:
         InputError: there is no such ranker.
     """
-    if name not in _MODULES:
-        raise InputError(f"found the ranker '{name}', expected one of {', '.join(_MODULES)}")
-    rank: Rank = importlib.import_module(f"semrank.transforms.ranking.{_MODULES[name]}").rank
+    modules = {name: known.module for name, known in RANKERS.items() if known.module is not None}
+    if name not in modules:
+        raise InputError(f"found the ranker '{name}', expected one of {', '.join(modules)}")
+    rank: Rank = _module(modules[name]).rank
     return rank
+
+
+def step(name: str, making: Making) -> Any:
+    """The Beam PTransform that ranks by the facts that the ranker needs; gives tables of `SCORED_SCHEMA`."""
+    module = RANKERS[name].steps
+    if module is None:
+        raise ValueError(f"{name} needs more than facts")
+    return _module(module).make_step(name, making)
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"semrank.transforms.ranking.{name}")

@@ -410,7 +410,7 @@ def named_base_concepts(lattice: pa.Table, objects: pa.Table | None, vocabulary:
 
 
 def named_current_concepts(
-    _: int, concepts: pa.Table | None, objects: pa.Table | None, vocabulary: pa.Table | None
+    concepts: pa.Table | None, objects: pa.Table | None, vocabulary: pa.Table | None
 ) -> pa.Table:
     """The URLs of current concepts, a table of `NAMED_SCHEMA`.
 
@@ -439,7 +439,7 @@ def _named_lists(numbers: pa.ListArray, vocabulary: pa.Table | None) -> pa.ListA
     return list_column(words.take(values), indptr)
 
 
-def concept_rows(_: int, concepts: pa.Table) -> pa.Table:
+def concept_rows(concepts: pa.Table) -> pa.Table:
     """The concepts of one partition with extents and intents, a table of `CONCEPTS` sorted by id.
 
     Args:

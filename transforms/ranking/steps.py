@@ -15,9 +15,12 @@ from semrank.transforms.columnar.arrays import MAIN, column_array, int64s
 from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, WritePartitions
 from semrank.transforms.context.steps import number_words
 from semrank.transforms.lattice import mining
+from semrank.transforms.lattice.memory import CONTEXT
 from semrank.transforms.lattice.steps import MineConcepts, PlanBundles
 from semrank.transforms.ranking import semrank
+from semrank.transforms.ranking.memory import HIERARCHY, LATTICE
 from semrank.transforms.similarity.settings import SimilaritySettings
+from semrank.transforms.weblog.memory import VOCABULARY
 from semrank.transforms.weblog.relations import ISA, PART_OF
 
 
@@ -67,8 +70,8 @@ class RankBySemRank(beam.PTransform[Any, Any]):
         """Applies the steps."""
         words = {"vocabulary": inputs["vocabulary"]}
         relations = {"isa": inputs["isa"], "part_of": inputs["part_of"]}
-        base = inputs["base"] | MapTables("number base words", _numbered, sides=words)
-        current = inputs["current"] | MapTables("number current words", _numbered, sides=words)
+        base = inputs["base"] | MapTables("number base words", _numbered, sides=words, holds=VOCABULARY)
+        current = inputs["current"] | MapTables("number current words", _numbered, sides=words, holds=VOCABULARY)
 
         base_bundles = {"objects": base, **words} | PlanBundles("base", self._min_support)
         lattice = {"bundles": base_bundles, "objects": base, **words} | MineConcepts("base", self._min_support)
@@ -91,12 +94,17 @@ class RankBySemRank(beam.PTransform[Any, Any]):
             partitions=self._partitions,
             key="url_id",
             sides={**words, "top": top},
+            holds=VOCABULARY,
         )
         keywords = {**words, **relations} | GatherTables(
-            "layer keywords", partial(semrank.keyword_table, settings=self._settings, query=self._query)
+            "layer keywords",
+            partial(semrank.keyword_table, settings=self._settings, query=self._query),
+            holds=HIERARCHY,
         )
         named = {"objects": base, **words}
-        base_concepts = lattice | MapTables("name base concepts", semrank.named_base_concepts, sides=named)
+        base_concepts = lattice | MapTables(
+            "name base concepts", semrank.named_base_concepts, sides=named, holds=CONTEXT
+        )
         current_concepts = None
         if self._write_lattices:
             everybody = spread | MapTables("list top concept", _top_members, sides={"top": top})
@@ -119,6 +127,7 @@ class RankBySemRank(beam.PTransform[Any, Any]):
             sides={"objects": objects, **known},
             prepare=partial(_scoring, settings=self._settings, query=self._query, min_support=self._min_support),
             tags=(MAIN, semrank.CURRENT_CONCEPTS),
+            holds=LATTICE,
         )
 
     def _score_spread(self, objects: Collection, known: dict[str, Collection]) -> tuple[Any, Collection]:
@@ -145,11 +154,13 @@ class RankBySemRank(beam.PTransform[Any, Any]):
             sides={**known, "counts": counts},
             prepare=judging,
             tags=(MAIN, semrank.CURRENT_CONCEPTS),
+            holds=LATTICE,
         )
         sums = objects | MapTables("sum edges", semrank.edge_sums)
         top = {"sums": sums, "counts": counts, **known} | GatherTables(
             "score top concept",
             partial(_top_scores, settings=self._settings, query=self._query, min_support=self._min_support),
+            holds=HIERARCHY,
         )
         return scores, top
 
@@ -237,14 +248,14 @@ def _judging(
     return _Judging(judge, _spread_context(counts, vocabulary, min_support=min_support), vocabulary, min_support)
 
 
-def _score_spread(bundle: int, rows: pa.Table, prepared: _Judging, *, write: bool) -> Iterator[tuple[str, pa.Table]]:
+def _score_spread(partition: int, rows: pa.Table, prepared: _Judging, *, write: bool) -> Iterator[tuple[str, pa.Table]]:
     if prepared.spread is None:
-        raise ValueError(f"bundle {bundle} has {rows.num_rows} rows, but nothing was counted")
+        raise ValueError(f"bundle {partition} has {rows.num_rows} rows, but nothing was counted")
     context = mining.MiningContext.of(
         rows, prepared.vocabulary, min_support=prepared.min_support, order=prepared.spread.order
     )
     scoring = semrank.Scoring.of(prepared.judge, context)
-    yield from scoring.score_bundle(prepared.spread.row(bundle), write=write)
+    yield from scoring.score_bundle(prepared.spread.row(partition), write=write)
 
 
 def _top_scores(
@@ -269,7 +280,7 @@ def _top_members(objects: pa.Table, top: pa.Table | None) -> pa.Table:
 
 
 def _join_scores(
-    _: int, objects: pa.Table | None, scores: pa.Table | None, vocabulary: pa.Table | None, top: pa.Table | None
+    objects: pa.Table | None, scores: pa.Table | None, vocabulary: pa.Table | None, top: pa.Table | None
 ) -> pa.Table:
     return semrank.join_scores(objects, scores, vocabulary, top)
 

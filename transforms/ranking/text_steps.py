@@ -13,6 +13,7 @@ from semrank.transforms.columnar.arrays import MAIN
 from semrank.transforms.columnar.steps import Collection, MapTables, MergePartitions
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.ranking import cosine, keyword, topic_words
+from semrank.transforms.ranking.registry import Making
 from semrank.transforms.ranking.topic_words import Topic, Vocabulary
 
 _SIZES = "sizes"
@@ -74,6 +75,14 @@ class RankByKeyword(_RankByTopic):
         super().__init__("keyword", partial(keyword.scores, settings=settings), query=query, partitions=partitions)
 
 
+def make_step(ranker: str, making: Making) -> RankByCosine | RankByKeyword:
+    """A ranker's step; see `registry.step`."""
+    by_words: dict[str, Any] = {"query": list(making.query), "partitions": making.partitions}
+    if ranker == "cosine":
+        return RankByCosine(cosine.CosineSettings(), **by_words)
+    return RankByKeyword(keyword.KeywordSettings(), **by_words)
+
+
 class Widths(NamedTuple):
     """Numbers of words and of harvested URLs: how wide the matrices of descriptions are."""
 
@@ -101,7 +110,7 @@ def _count(table: pa.Table, prepared: Widths) -> Iterator[tuple[str, pa.Table]]:
     yield _SIZES, topic_words.collection_size(descriptions)
 
 
-def _add_words(_: int, counts: pa.Table) -> pa.Table:
+def _add_words(counts: pa.Table) -> pa.Table:
     return topic_words.added_words(counts)
 
 

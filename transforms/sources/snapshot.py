@@ -293,12 +293,12 @@ def _event(kind: str, name: str, count: int) -> pa.Table:
     return pa.table([[""], [""], [kind], [name], [count]], schema=BALANCE_SCHEMA)
 
 
-def link_rows(_: int, rows: pa.Table) -> pa.Table:
+def link_rows(rows: pa.Table) -> pa.Table:
     """The distinct links of one partition of sources, sorted."""
     return sort_rows(distinct_rows(rows.select(LINKS.schema.names))).cast(LINKS.schema)
 
 
-def click_rows(_: int, rows: pa.Table) -> pa.Table:
+def click_rows(rows: pa.Table) -> pa.Table:
     """The clicks of one partition of users, sorted; each is kept, equal ones too."""
     flat = rows.select(CLICKS.schema.names)
     words = pc.binary_join(pc.cast(flat["keywords"].combine_chunks(), pa.list_(pa.string())), "\x1f")
@@ -308,7 +308,7 @@ def click_rows(_: int, rows: pa.Table) -> pa.Table:
     return flat.take(order).combine_chunks().cast(CLICKS.schema)
 
 
-def reject_rows(_: int, rows: pa.Table) -> pa.Table:
+def reject_rows(rows: pa.Table) -> pa.Table:
     """The rejects of one partition, sorted."""
     return sort_rows(rows.select(REJECTS.schema.names)).cast(REJECTS.schema)
 

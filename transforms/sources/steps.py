@@ -26,6 +26,7 @@ from semrank.transforms.sources import snapshot
 from semrank.transforms.sources.batch import TABLES, SourceBatch
 from semrank.transforms.sources.download import shown_url
 from semrank.transforms.sources.logs.sessions import click_sequences
+from semrank.transforms.sources.memory import MOVES
 from semrank.transforms.sources.traps import trap_candidates, trap_marks
 
 BALANCE, VISITS = snapshot.BALANCE, "visits"
@@ -107,8 +108,13 @@ class WriteSnapshot(beam.PTransform[Any, Any]):
             key="url_id",
             tags=(PAGES.name, ALIASES.name, HISTORY.name, LINKS.name, BALANCE),
         )
-        moves = {"aliases": newest[ALIASES.name]} | GatherTables("follow aliases", snapshot.moves)
-        sides: dict[str, Any] = {"sides": {"moves": moves}, "prepare": snapshot.Moves.of, "tags": (MAIN, BALANCE)}
+        moves = {"aliases": newest[ALIASES.name]} | GatherTables("follow aliases", snapshot.moves, holds=MOVES)
+        sides: dict[str, Any] = {
+            "sides": {"moves": moves},
+            "prepare": snapshot.Moves.of,
+            "tags": (MAIN, BALANCE),
+            "holds": MOVES,
+        }
         all_links = (read[LINKS.name], newest[LINKS.name]) | "all links" >> beam.Flatten()
         links = all_links | MapTables("move links", snapshot.moved_links, **sides)
         moved_clicks = clicks | MapTables("move clicks", snapshot.moved_clicks, **sides)
@@ -178,7 +184,7 @@ def _balance(source: SourceRange, batch: SourceBatch) -> pa.Table:
     )
 
 
-def _click_sequences(_: int, visits: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+def _click_sequences(visits: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     made = click_sequences(visits.drop_columns(["url_id"]))
     for piece in bounded_slices(made.clicks):
         yield MAIN, piece
@@ -192,21 +198,21 @@ def _click_sequences(_: int, visits: pa.Table) -> Iterator[tuple[str, pa.Table]]
 
 
 def _page_partition(
-    _: int, pages: pa.Table | None, aliases: pa.Table | None, history: pa.Table | None, captured: pa.Table | None
+    pages: pa.Table | None, aliases: pa.Table | None, history: pa.Table | None, captured: pa.Table | None
 ) -> Iterator[tuple[str, pa.Table]]:
     for name, table in snapshot.page_partition(pages, aliases, history, captured):
         for piece in bounded_slices(table):
             yield name, piece
 
 
-def _same_rows(_: int, rows: pa.Table, *, name: str) -> pa.Table:
+def _same_rows(rows: pa.Table, *, name: str) -> pa.Table:
     """Rows of one partition, in their order again after the exchange."""
     schema = {PAGES.name: PAGES, ALIASES.name: ALIASES, HISTORY.name: HISTORY}[name].schema
     plain = [field.name for field in schema if not pa.types.is_list(field.type)]
     return rows.select(schema.names).sort_by([(column, "ascending") for column in plain]).combine_chunks().cast(schema)
 
 
-def _trap_marks(_: int, candidates: pa.Table) -> pa.Table:
+def _trap_marks(candidates: pa.Table) -> pa.Table:
     return trap_marks(candidates)
 
 

@@ -17,6 +17,7 @@ from semrank.transforms.columnar.steps import Collection, GatherTables, MapTable
 from semrank.transforms.weblog import relations, sequences
 from semrank.transforms.weblog.clicks import COLUMNS, WordsOf, read_clicks, url_word_clicks, word_clicks
 from semrank.transforms.weblog.groups import minhash_groups, user_groups, user_words, users_of_several_groups
+from semrank.transforms.weblog.memory import RELATIONS, VOCABULARY
 
 SEQUENCES, WORD_CLICKS, URL_CLICKS, WORDS, DIGESTS = "sequences", "word_clicks", "url_clicks", "words", "digests"
 USERS, WITNESSES = "users", "witnesses"
@@ -87,11 +88,11 @@ def click_facts(table: pa.Table, *, words_of: WordsOf, minhash: bool) -> Iterato
     yield USERS, user_words(clicks) if minhash else user_groups(clicks)
 
 
-def _click_edges(_: int, rows: pa.Table) -> pa.Table:
+def _click_edges(rows: pa.Table) -> pa.Table:
     return sequences.click_edges(rows)
 
 
-def _merge_click_edges(_: int, edges: pa.Table) -> pa.Table:
+def _merge_click_edges(edges: pa.Table) -> pa.Table:
     return sequences.count_edges(*(int64s(edges[name]) for name in ("source", "target", "clicks")))
 
 
@@ -142,6 +143,7 @@ class LearnRelations(beam.PTransform[Any, Any]):
                 partial(_scope_rows, words_of=self._words_of, one=self._groups == "one"),
                 sides=sides,
                 prepare=partial(_prepare_scopes, minhash=self._groups == "minhash"),
+                holds=VOCABULARY,
             )
         )
         # All that needs a page's own words is made where they are found, so that they travel once.
@@ -156,6 +158,7 @@ class LearnRelations(beam.PTransform[Any, Any]):
             sides=known,
             prepare=_Contexts.of,
             tags=(MAIN, relations.ISA, WITNESSES),
+            holds=VOCABULARY,
         )
         along = found[WITNESSES] | MapTables("key words by target", _witnesses_by_target)
         part_of = {"rows": found[MAIN], "witnesses": along} | MergePartitions(
@@ -165,6 +168,7 @@ class LearnRelations(beam.PTransform[Any, Any]):
             key="url_id",
             sides=known,
             prepare=_Contexts.of,
+            holds=VOCABULARY,
         )
         isa = found[relations.ISA]
         return self._summed("ISA", isa), self._summed("Part-Of", part_of)
@@ -198,7 +202,10 @@ class SettleRelations(beam.PTransform[Any, Any]):
     def expand(self, inputs: dict[str, Collection]) -> Any:
         """Applies the step."""
         return inputs | GatherTables(
-            "settle relations", partial(_settle, min_support=self._min_support), tags=(relations.ISA, relations.PART_OF)
+            "settle relations",
+            partial(_settle, min_support=self._min_support),
+            tags=(relations.ISA, relations.PART_OF),
+            holds=RELATIONS,
         )
 
 
@@ -226,11 +233,11 @@ def _scope_rows(table: pa.Table, prepared: _Scopes, *, words_of: WordsOf, one: b
     return rows.set_column(rows.schema.get_field_index("word"), "word", pa.array(numbers))
 
 
-def _several_groups(_: int, users: pa.Table) -> pa.Table:
+def _several_groups(users: pa.Table) -> pa.Table:
     return users_of_several_groups(users)
 
 
-def _minhash_groups(_: int, users: pa.Table) -> pa.Table:
+def _minhash_groups(users: pa.Table) -> pa.Table:
     return minhash_groups(users)
 
 
@@ -249,7 +256,7 @@ class _Contexts(NamedTuple):
 
 
 def _page_facts(
-    _: int, rows: pa.Table | None, links: pa.Table | None, prepared: _Contexts, *, most: int
+    rows: pa.Table | None, links: pa.Table | None, prepared: _Contexts, *, most: int
 ) -> Iterator[tuple[str, pa.Table]]:
     """The leading words of pages, their ISA pairs, and the words that are sent along links."""
     if rows is None:
@@ -272,9 +279,7 @@ def _witnesses_by_target(witnesses: pa.Table) -> pa.Table:
     return witnesses.append_column("url_id", witnesses["target_id"])
 
 
-def _part_of_pairs(
-    _: int, rows: pa.Table | None, witnesses: pa.Table | None, prepared: _Contexts
-) -> Iterator[pa.Table]:
+def _part_of_pairs(rows: pa.Table | None, witnesses: pa.Table | None, prepared: _Contexts) -> Iterator[pa.Table]:
     if rows is not None and witnesses is not None:
         pairs = relations.part_of_pairs(witnesses, rows, prepared.in_current)
         yield from bounded_slices(relations.merge_pairs(pairs))
@@ -286,7 +291,7 @@ def _keyed_pairs(pairs: pa.Table) -> pa.Table:
     return pairs.append_column("pair", pa.array(key))
 
 
-def _sum_pairs(_: int, pairs: pa.Table, *, least: int) -> pa.Table:
+def _sum_pairs(pairs: pa.Table, *, least: int) -> pa.Table:
     summed = relations.merge_pairs([pairs.select(relations.PAIR_SCHEMA.names)])
     return summed.filter(pa.array(int64s(summed["support"]) >= least))
 

@@ -13,29 +13,28 @@ import pytest
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import steps, worker_memory
 from semrank.transforms.columnar.steps import GatherTables, MapTables, limit_memory
-from semrank.transforms.columnar.worker_memory import HELD, OWN_BYTES, Held, Meter, check_held, held_by, machine_bytes
+from semrank.transforms.columnar.worker_memory import OWN_BYTES, Held, Meter, check_held, machine_bytes
+from semrank.transforms.ranking.memory import HELD
+from semrank.transforms.weblog.memory import RELATIONS, VOCABULARY
 
 MIB = 1 << 20
 
 
 def test_a_formula_adds_what_inputs_take() -> None:
-    held = Held("x", ("a",), 2.0, "less", {"large": 10.0}, {"large": 100.0}, 1_000)
+    held = Held("x", 2.0, "less", {"large": 10.0}, {"large": 100.0}, 1_000)
     assert held.bytes_of({}) == OWN_BYTES
     assert held.held_bytes({"small": 100, "large": 7}) == 270
     assert held.bytes_of({"small": 100, "large": 7}) == OWN_BYTES + 270 + 700
     assert held.bytes_of({"small": 100, "large": 70}) == OWN_BYTES + 200 + 700 + 1_000
 
 
-def test_a_stage_is_listed_once() -> None:
-    stages = [stage for held in HELD for stage in held.stages]
-    assert len(stages) == len(set(stages))
-    assert held_by("settle relations") is worker_memory.RELATIONS
-    assert held_by("something new") is worker_memory.OTHER
+def test_a_state_is_listed_once() -> None:
+    assert len({held.state for held in HELD}) == len(HELD)
 
 
 def test_a_meter_says_when_it_is_too_much_and_how_much_it_is() -> None:
     limit = OWN_BYTES + 13 * MIB
-    meter = Meter("settle relations", limit)
+    meter = Meter("settle relations", RELATIONS, limit)
     assert meter.fits("isa", MIB)
     meter.check()
     assert meter.fits("isa", MIB)
@@ -52,10 +51,10 @@ def test_a_meter_says_when_it_is_too_much_and_how_much_it_is() -> None:
 
 def test_without_a_limit_the_machine_is_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_memory, "machine_bytes", lambda: OWN_BYTES + 5 * MIB)
-    check_held("number words", {"words": MIB}, None)
+    check_held("number words", VOCABULARY, {"words": MIB}, None)
     with pytest.raises(InputError, match="found 145 MiB, expected 147 MiB"):
-        check_held("number words", {"words": 2 * MIB}, None)
-    check_held("number words", {"words": 2 * MIB}, OWN_BYTES + 7 * MIB)
+        check_held("number words", VOCABULARY, {"words": 2 * MIB}, None)
+    check_held("number words", VOCABULARY, {"words": 2 * MIB}, OWN_BYTES + 7 * MIB)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +129,7 @@ class Alive:
 def test_what_does_not_fit_is_refused_before_it_is_there() -> None:
     """And is counted to its end, so that the message tells all of it."""
     limit = OWN_BYTES + 8 * MIB
-    stage = steps._GatherDoFn("settle relations", count, ("isa",))
+    stage = steps._GatherDoFn("settle relations", count, ("isa",), holds=RELATIONS)
     stage.start_bundle()
     stage.worker_memory = limit
     alive = Alive()
@@ -161,16 +160,15 @@ SCALING = Path(__file__).resolve().parents[3] / "docs" / "scaling.md"
 
 def documented(held: Held) -> str:
     """The row that the documentation should have."""
-    stages = ", ".join(f"`{stage}`" for stage in held.stages) or "every other stage"
     factors = ", ".join([f"{held.factor:g}", *(f"{name} {factor:g}" for name, factor in held.factors.items())])
     most = worker_memory.shown_bytes(held.most_working)
     working = ", ".join(f"{factor:g} x {name}, at most {most}" for name, factor in held.working.items()) or "-"
-    return f"| {held.state} | {stages} | {factors} | {working} |"
+    return f"| {held.state} | {factors} | {working} |"
 
 
 def test_the_documentation_has_every_formula() -> None:
     lines = SCALING.read_text(encoding="utf-8").splitlines()
-    head = lines.index("| state | stages that hold it | factor | working memory |")
+    head = lines.index("| state | factor | working memory |")
     told = lines[head + 2 : lines.index("", head)]
     assert told == [documented(held) for held in HELD]
 
@@ -180,5 +178,5 @@ def test_the_documentations_example_is_right() -> None:
     tables = {"isa": 4_111_344, "part_of": 22_284_216, "vocabulary": 727_408}
     total = sum(tables.values())
     assert f"are {total / 1e6:.1f} MB of tables" in text
-    size = held_by("settle relations").bytes_of(tables)
+    size = RELATIONS.bytes_of(tables)
     assert f"140 MiB + 6.5 * {total / 1e6:.1f} MB = {size / 1e6:.0f} MB" in text

@@ -1,0 +1,42 @@
+"""What the stages of the rankers hold whole on a worker, and all states that any stage holds."""
+
+from __future__ import annotations
+
+from semrank.transforms.columnar.worker_memory import OTHER, Held
+from semrank.transforms.context.memory import DESCRIBED, HARVEST, QUEUE
+from semrank.transforms.lattice.memory import CONTEXT, LOWER_LATTICE
+from semrank.transforms.sources.memory import MOVES
+from semrank.transforms.weblog.memory import RELATIONS, VOCABULARY
+
+HIERARCHY = Held("relations as a hierarchy", 4.0, RELATIONS.lower)
+
+LATTICE = Held(
+    "base lattice and relations",
+    4.0,
+    f"{LOWER_LATTICE}; relations by a larger --min-relation-support",
+    {"lattice": 13.0},
+    # Similarities of words, ancestors in the hierarchy, and the arrays of a block of pairs: 300 MB were seen at 0.4 and
+    # at 2 MB of lattice. The first two are kept up to 256 MiB each.
+    {"lattice": 1024.0},
+    768 << 20,
+)
+
+NAMED_LATTICE = Held("base concepts with URLs and words", 4.0, LOWER_LATTICE)
+
+GRAPH = Held("graph", 9.0, "--level host, or --host-quality equal")
+
+HELD = (
+    QUEUE,
+    HARVEST,
+    VOCABULARY,
+    RELATIONS,
+    HIERARCHY,
+    CONTEXT,
+    LATTICE,
+    NAMED_LATTICE,
+    DESCRIBED,
+    GRAPH,
+    MOVES,
+    OTHER,
+)
+"""All states that a stage holds."""
