@@ -20,7 +20,7 @@ from contextlib import redirect_stdout, suppress
 from types import ModuleType
 from typing import Any, NoReturn
 
-from semrank.pipelines import __version__, locks
+from semrank.pipelines import __version__
 from semrank.schemas.errors import InputError
 
 COMMANDS = {
@@ -121,6 +121,7 @@ def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
     """Runs one command with its own arguments (of the process if None); gives the exit status."""
     # Beam speaks of optional packages while it is imported; that is nothing for the user of a command.
     logging.getLogger().setLevel(logging.ERROR)
+    from semrank.pipelines.folders import release_all
     from semrank.transforms.columnar.objects import use_options
 
     module = importlib.import_module(f"semrank.pipelines.{command}")
@@ -151,7 +152,7 @@ def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
         _complain(f"semrank {command}: failed: {type(error).__name__}: {first_line(error)}")
         return 1
     finally:
-        locks.release_all()
+        release_all()
     return int(status)
 
 

@@ -154,10 +154,15 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     source = locate_source(arguments.source, arguments.downloads, policy)
     reading = _Wikispeedia(Path(path_for_workers(options, str(source))))
     ranges, topics = reading.ranges(), reading.topics()
-    folders.claim_folder("--output", output, parts=(*PARTS, _TOPICS, _SEEDS), overwrite=arguments.overwrite)
-    write_parquet(arguments.topics or files.join(output, _TOPICS), topics.topics)
+    parts, overwrite = (*PARTS, _TOPICS, _SEEDS), arguments.overwrite
+    inputs = [str(source), *(path.path for path in ranges)]
+    if arguments.topics is not None:
+        folders.check_file("--topics", arguments.topics, overwrite=overwrite, inputs=inputs)
+    folders.claim_folder("--output", output, parts=parts, overwrite=overwrite, inputs=inputs)
+    work = folders.work_folder(output)
+    write_parquet(arguments.topics or files.join(work, _TOPICS), topics.topics)
     for topic, seeds in topics.seeds().items():
-        files.write_bytes(files.join(output, _SEEDS, f"{topic}.txt"), "".join(f"{url}\n" for url in seeds).encode())
+        files.write_bytes(files.join(work, _SEEDS, f"{topic}.txt"), "".join(f"{url}\n" for url in seeds).encode())
     print(ingest(ranges, reading, output, options, {"dataset": _NAME}))
     return 0
 

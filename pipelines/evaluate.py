@@ -120,7 +120,8 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
             f"--topics {topics}: none of its {count} topics can be replayed on {snapshot} "
             f"({reasons or 'it has no rows'}), expected one with more pages there than it has seeds"
         )
-    folders.claim_folder("--output", output, parts=PARTS, overwrite=overwrite)
+    folders.claim_folder("--output", output, parts=PARTS, overwrite=overwrite, inputs=[snapshot, topics])
+    work = folders.work_folder(output)
     log.info("%d pages, %d topics, %d rankers", len(ground), len(planned.topics), len(config.rankers))
     makers = partial(named_makers, rankers=config.rankers)
     results = Results.of(replay_topics(ground, planned.topics, config, makers), config.rankers, config)
@@ -131,9 +132,9 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
         "rejects": pa.concat_tables([labels.rejects, planned.rejects]),
     }
     for name, table in written.items():
-        write_parquet(files.join(output, name, part_name(0)), table)
-    plots = evaluation_plots.write_plots(files.join(output, "plots"), results.curve, results.sweep, config.budget)
-    files.write_manifest(
+        write_parquet(files.join(work, name, part_name(0)), table)
+    plots = evaluation_plots.write_plots(files.join(work, "plots"), results.curve, results.sweep, config.budget)
+    folders.publish(
         output,
         {
             "kind": "evaluation",

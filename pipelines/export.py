@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from semrank.pipelines.folders import read_parts
+from semrank.pipelines.folders import check_file, read_parts
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
 from semrank.transforms.frontier.exports.nutch import FETCH_INTERVAL, MOST_INTERVAL
@@ -102,12 +102,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise InputError(f"--fetch-interval: found --format {arguments.format}, expected nutch")
     if interval is not None and not 1 <= interval <= MOST_INTERVAL:
         raise InputError(f"--fetch-interval: found {interval}, expected 1 to {MOST_INTERVAL} seconds")
-    path = arguments.output
-    if files.is_local(path) and Path(path).is_dir():
-        raise InputError(f"--output {path}: is a folder, expected a file")
-    for found in (path, path + REJECTS_ENDING):
-        if files.exists(found) and not arguments.overwrite:
-            raise InputError(f"--output {found}: is there already, expected a new file or --overwrite")
+    for path in (arguments.output, arguments.output + REJECTS_ENDING):
+        check_file("--output", path, overwrite=arguments.overwrite, inputs=[arguments.round])
 
 
 def _selected_count(folder: str) -> int:

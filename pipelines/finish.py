@@ -10,6 +10,7 @@ import argparse
 
 from semrank.pipelines import folders
 from semrank.pipelines.config import stored_config
+from semrank.pipelines.locks import lock_folder
 from semrank.pipelines.manifest import Manifest
 from semrank.pipelines.rank import PENDING, conclude
 from semrank.pipelines.runtime import RunMetrics
@@ -47,6 +48,8 @@ def finish_round(folder: str) -> str:
     pending = files.join(folder, PENDING)
     if not files.exists(pending):
         raise InputError(f"--round {folder}: has no {PENDING}, expected a round whose job was handed over")
+    if files.is_local(folder) and not lock_folder(folder):
+        raise InputError(f"--round {folder}: another run writes into it, expected a round whose job was handed over")
     told = Manifest(pending, files.read_json(pending))
     config = stored_config(told.members("parameters"), pending)
     begin, inputs = told.number("started"), told.members("inputs")

@@ -4,80 +4,244 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from semrank.pipelines import locks
 from semrank.pipelines.locks import LOCK, lock_folder
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import REJECTS, TableSchema
 from semrank.transforms.columnar import files
 from semrank.transforms.columnar.parquet import find_stored, open_stored, part_name, read_stored, write_parquet
 
+DRAFT, READY, REPLACED = ".semrank-new", ".semrank-ready", ".semrank-old"
+"""Folders in an output: a new result that is being written, one that is being moved in, and the old one."""
 
-def claim_folder(option: str, folder: str, *, parts: Sequence[str], overwrite: bool) -> None:
+_OWN_NAMES = frozenset({LOCK, DRAFT, READY, REPLACED})
+
+_TABLE_FILE = re.compile(r"part-[0-9]{5,}\.parquet")
+_DRAFT_NAME = re.compile(r"\.[^/]+\.(?:parquet|json|txt|png|svg)\.[0-9a-f]{32}")
+"""Files that are written under a name of their own before they are renamed; a killed run leaves them."""
+
+_SUFFIXES = frozenset({".txt", ".png", ".svg"})
+"""Of seeds and plots."""
+
+_drafts: dict[Path, Path] = {}
+"""Folders of this process whose new result is written beside the old one, and where."""
+
+
+def claim_folder(
+    option: str,
+    folder: str,
+    *,
+    parts: Sequence[str],
+    overwrite: bool,
+    inputs: Iterable[str] = (),
+    keep_old: bool = True,
+) -> None:
     """Makes a folder ready to be written.
 
-    What an unfinished run left is removed; a finished result only with `overwrite`; anything else is left alone. A
-    local folder is locked until the command ends.
+    What an unfinished run left is deleted. A finished result is kept until the new one, which is written in
+    `work_folder`, takes its place in `publish`; in a bucket, or without `keep_old`, it is deleted at once. Nothing else
+    is ever deleted. A local folder is locked until `publish`, or the end of the command.
 
     Args:
         option: the option that names the folder, for messages.
         folder: path of the folder.
         parts: names that the command writes below it.
         overwrite: whether a finished result may be replaced.
+        inputs: files and folders that the command reads.
+        keep_old: whether a finished result stays until `publish`.
 
     Raises:
-        InputError: the folder holds a finished result, or something else, or can't be written.
+        InputError: the folder holds a finished result, an input, or something else, or can't be written.
     """
+    _check_apart(option, folder, inputs)
     if not files.is_local(folder):
         _claim_remote(option, folder, parts=parts, overwrite=overwrite)
         return
     path = Path(folder)
     if path.exists() and not path.is_dir():
         raise InputError(f"{option} {folder}: is a file, expected a folder")
-    if path.is_dir():
-        _check_found(option, folder, _names(path), parts=parts, overwrite=overwrite)
     try:
+        if path.is_dir():
+            _check_local(option, folder, parts=parts, overwrite=overwrite)
         path.mkdir(parents=True, exist_ok=True)
-        locked = lock_folder(folder)
+        if not lock_folder(folder):
+            raise InputError(f"{option} {folder}: another run writes into it, expected a folder of its own")
+        finish_swap(path)
+        # Another run may have finished between the look and the lock.
+        _check_local(option, folder, parts=parts, overwrite=overwrite)
+        if keep_old and (path / files.MANIFEST).exists():
+            draft = path / DRAFT
+            draft.mkdir()
+            _drafts[path.resolve()] = draft
+        else:
+            # The manifest goes first: without it nobody takes what is left for a finished result.
+            for name in sorted(_names(path), key=lambda name: name != files.MANIFEST):
+                files.delete(str(path / name))
     except OSError as cause:
         raise InputError(f"{option} {folder}: can't be written: {cause.strerror}") from cause
-    if not locked:
-        raise InputError(f"{option} {folder}: another run writes into it, expected a folder of its own")
-    # Another run may have finished between the look and the lock.
-    found = _names(path)
-    linked = [name for name in found if (path / name).is_symlink()]
-    if linked:
-        raise InputError(f"{option} {folder}: holds a symbolic link '{linked[0]}', expected a new or empty folder")
-    _check_found(option, folder, found, parts=parts, overwrite=overwrite)
-    # The manifest goes first: without it nobody takes what is left for a finished result.
-    for name in sorted(found, key=lambda name: name != files.MANIFEST):
+
+
+def work_folder(folder: str) -> str:
+    """Where a claimed folder's new content is written until `publish`."""
+    if not files.is_local(folder):
+        return folder
+    draft = _drafts.get(Path(folder).resolve())
+    return folder if draft is None else str(draft)
+
+
+def publish(folder: str, manifest: dict[str, Any]) -> None:
+    """Writes the manifest, which finishes a claimed folder; a result that it replaces goes only now.
+
+    Raises:
+        InputError: in a bucket, another run has written one since the folder was claimed.
+    """
+    work = work_folder(folder)
+    files.write_manifest(work, manifest)
+    if work != folder:
+        path = Path(folder)
+        (path / REPLACED).mkdir()
+        _move(path, path / REPLACED, _names(path), first=files.MANIFEST)
+        Path(work).rename(path / READY)
+        finish_swap(path)
+        del _drafts[path.resolve()]
+    if files.is_local(folder):
+        locks.release(folder)
+
+
+def finish_swap(path: Path) -> None:
+    """Brings a locked folder into one of two states, the old result or the new one, wherever a swap was interrupted.
+
+    The old manifest is the first to be moved out and the new one the last to be moved in. The draft is renamed between
+    the two phases, so its name tells which one was interrupted.
+    """
+    ready, replaced = path / READY, path / REPLACED
+    source = ready if ready.is_dir() else replaced
+    if source.is_dir() and not (path / files.MANIFEST).exists():
+        _move(source, path, _names(source), last=files.MANIFEST)
+    for name in (READY, REPLACED, DRAFT):
         files.delete(str(path / name))
 
 
+def _move(source: Path, target: Path, names: Iterable[str], *, first: str = "", last: str = "") -> None:
+    for name in sorted(names, key=lambda name: (name == last, name != first, name)):
+        (source / name).rename(target / name)
+
+
+def release_all() -> None:
+    """Deletes what this process has drafted and not published, and gives back its locks."""
+    while _drafts:
+        finish_swap(_drafts.popitem()[0])
+    locks.release_all()
+
+
+def check_file(option: str, path: str, *, overwrite: bool, inputs: Iterable[str] = ()) -> None:
+    """Refuses to write a file where that would destroy something.
+
+    Args:
+        option: the option that names the file, for messages.
+        path: path of the file.
+        overwrite: whether a file that is there may be replaced.
+        inputs: files and folders that the command reads.
+
+    Raises:
+        InputError: a file is there and may not be replaced, it is a folder, or a part of an input.
+    """
+    if files.is_local(path) and Path(path).is_dir():
+        raise InputError(f"{option} {path}: is a folder, expected a file")
+    for given in inputs:
+        inner = _path_below(path, given)
+        if inner is not None and (len(inner.parts) != 1 or inner.name in (files.MANIFEST, LOCK)):
+            raise InputError(f"{option} {path}: is a part of the input {given}, expected another file")
+    if files.exists(path) and not overwrite:
+        raise InputError(f"{option} {path}: is there already, expected a new file or --overwrite")
+
+
+def _check_apart(option: str, folder: str, inputs: Iterable[str]) -> None:
+    for given in inputs:
+        if _path_below(given, folder) is not None:
+            raise InputError(f"{option} {folder}: the input {given} is in this folder, expected another one")
+
+
+def _path_below(path: str, folder: str) -> PurePosixPath | None:
+    """A path relative to a folder that it is in, `.` for the folder itself; None where it is elsewhere."""
+    if not (files.is_local(path) and files.is_local(folder)):
+        inner = PurePosixPath(path)
+        return inner.relative_to(folder) if inner.is_relative_to(folder) else None
+    outer = Path(folder)
+    if not outer.exists():
+        return None
+    resolved = Path(path).resolve()
+    # Folders can have several names (case, mounts), so they are compared by what the system knows them as.
+    for ancestor in (resolved, *resolved.parents):
+        if ancestor.exists() and ancestor.samefile(outer):
+            return PurePosixPath(resolved.relative_to(ancestor))
+    return None
+
+
 def _names(path: Path) -> list[str]:
-    return sorted(entry.name for entry in path.iterdir() if entry.name != LOCK)
+    return sorted(entry.name for entry in path.iterdir() if entry.name not in _OWN_NAMES)
+
+
+def _check_local(option: str, folder: str, *, parts: Sequence[str], overwrite: bool) -> None:
+    found: list[PurePosixPath] = []
+    for entry in sorted(Path(folder).iterdir()):
+        inner = sorted(entry.iterdir()) if entry.is_dir() and not entry.is_symlink() else []
+        for path in (entry, *inner):
+            if path.is_symlink():
+                raise InputError(
+                    f"{option} {folder}: holds a symbolic link '{path.name}', expected a new or empty folder"
+                )
+        if entry.name not in _OWN_NAMES:
+            found += [PurePosixPath(entry.name, path.name) for path in inner] or [PurePosixPath(entry.name)]
+    marked = (Path(folder) / LOCK).exists()
+    _check_found(option, folder, found, parts=parts, overwrite=overwrite, marked=marked)
 
 
 def _claim_remote(option: str, folder: str, *, parts: Sequence[str], overwrite: bool) -> None:
     prefix = folder.rstrip("/") + "/"
-    found = sorted({file.path[len(prefix) :].split("/")[0] for file in files.match(prefix + "**")})
-    _check_found(option, folder, found, parts=parts, overwrite=overwrite)
-    for name in sorted(found, key=lambda name: name != files.MANIFEST):
+    found = [PurePosixPath(file.path[len(prefix) :]) for file in files.match(prefix + "**")]
+    _check_found(option, folder, found, parts=parts, overwrite=overwrite, marked=True)
+    for name in sorted({path.parts[0] for path in found}, key=lambda name: name != files.MANIFEST):
         files.delete(files.join(folder, name))
 
 
-def _check_found(option: str, folder: str, found: Sequence[str], *, parts: Sequence[str], overwrite: bool) -> None:
-    foreign = [name for name in found if name not in {*parts, files.MANIFEST} and not name.startswith(".")]
-    if foreign:
-        raise InputError(f"{option} {folder}: holds '{foreign[0]}', expected a new or empty folder")
-    if files.MANIFEST in found and not overwrite:
+def _check_found(
+    option: str, folder: str, found: Sequence[PurePosixPath], *, parts: Sequence[str], overwrite: bool, marked: bool
+) -> None:
+    """Refuses files that semrank did not write, and a finished result; `marked` as in `_is_own`."""
+    finished = PurePosixPath(files.MANIFEST) in found
+    for path in found:
+        if str(path) != files.MANIFEST and not _is_own(path, parts, marked=marked or finished):
+            raise InputError(f"{option} {folder}: holds '{path}', expected a new or empty folder")
+    if finished and not overwrite:
         raise InputError(f"{option} {folder}: holds a finished result; --overwrite replaces it")
+
+
+def _is_own(path: PurePosixPath, parts: Sequence[str], *, marked: bool) -> bool:
+    """Whether a file's name is one that a command gives.
+
+    Args:
+        path: path of the file below the output.
+        parts: names that the command writes.
+        marked: whether the output is known to be written by a run: then other names than those of tables are, too.
+    """
+    if path.parts[0] not in parts:
+        return bool(_DRAFT_NAME.fullmatch(path.name)) and len(path.parts) == 1
+    if len(path.parts) == 1:
+        return marked
+    inner = path.relative_to(path.parts[0])
+    return len(inner.parts) == 1 and bool(
+        _TABLE_FILE.fullmatch(inner.name) or _DRAFT_NAME.fullmatch(inner.name) or (marked and inner.suffix in _SUFFIXES)
+    )
 
 
 def complete_parts(folder: str, schemas: dict[str, pa.Schema]) -> None:

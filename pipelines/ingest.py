@@ -142,7 +142,8 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
         raise InputError(f"nothing to read: expected at least one of {names}")
     output = path_for_workers(options, arguments.output)
     ranges = [part for path, name in sources for part in _ranges(path_for_workers(options, path), name, reading.logs)]
-    folders.claim_folder("--output", output, parts=PARTS, overwrite=arguments.overwrite)
+    inputs = [path for path, _ in sources]
+    folders.claim_folder("--output", output, parts=PARTS, overwrite=arguments.overwrite, inputs=inputs)
     print(ingest(ranges, reading, output, options, memory=memory))
     return 0
 
@@ -175,16 +176,17 @@ def ingest(
         "reading %d files in %d parts, %s bytes", len({source.path for source in ranges}), len(ranges), f"{size:,}"
     )
     partitions = partition_count(size * _EXPANSION)
-    build = partial(_build, ranges=ranges, reading=reading, output=output, partitions=partitions)
+    work = folders.work_folder(output)
+    build = partial(_build, ranges=ranges, reading=reading, output=work, partitions=partitions)
     metrics = run_pipeline(options, build, worker_memory=memory)
     if metrics is None:
         raise InputError(
             "--template_location: found with ingest, expected with rank: inputs are listed when a job starts"
         )
-    folders.complete_parts(output, {table.name: table.schema for table in TABLES})
-    balance = _balance(output)
-    files.delete(files.join(output, BALANCE_FOLDER))
-    rows = {table.name: folders.row_count(output, table.name) for table in TABLES}
+    folders.complete_parts(work, {table.name: table.schema for table in TABLES})
+    balance = _balance(work)
+    files.delete(files.join(work, BALANCE_FOLDER))
+    rows = {table.name: folders.row_count(work, table.name) for table in TABLES}
     sources = _source_rows(ranges, balance)
     manifest = {
         "kind": "snapshot",
@@ -193,14 +195,14 @@ def ingest(
         "moved": {row["name"]: row["count"] for row in balance if row["kind"] == "moved"},
         **_left_out(sources, balance, rows),
         "rows": rows,
-        "rejected": folders.rejects_by_reason(output),
+        "rejected": folders.rejects_by_reason(work),
         "stages": stage_rows(metrics),
         "counters": metrics.counters,
         "seconds": round(time.time() - begin, 3),
         "versions": versions(),
         **(extra or {}),
     }
-    files.write_manifest(output, manifest)
+    folders.publish(output, manifest)
     return _summary(output, manifest, metrics)
 
 

@@ -16,7 +16,7 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.pvalue import PBegin, PCollection
 
-from semrank.pipelines import cli, explain, folders, locks, rank
+from semrank.pipelines import cli, explain, folders, rank
 from semrank.pipelines import rounds as rounds_command
 from semrank.pipelines.config import round_config
 from semrank.pipelines.finish import finish_round
@@ -150,7 +150,7 @@ def rank_round(
     try:
         rank.rank_urls(arguments, further, None if seeds is None else _queue(seeds))
     finally:
-        locks.release_all()
+        folders.release_all()
     return Round(output)
 
 
@@ -178,7 +178,7 @@ def rank_rounds(snapshot: Path, output: Path, *, seeds: Seeds, rounds: int, **op
         for _ in rounds_command.rank_rounds(arguments, further, _queue(seeds)):
             pass
     finally:
-        locks.release_all()
+        folders.release_all()
     paths = (rounds_command.round_folder(os.fspath(output), number) for number in range(rounds))
     return [Round(path) for path in paths if files.exists(files.join(path, files.MANIFEST))]
 

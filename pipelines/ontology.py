@@ -39,8 +39,8 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
         raise InputError(f"{beam_arguments[0]}: unknown option")
     if not arguments.output.endswith(".ttl"):
         raise InputError(f"--output: found {arguments.output}, expected a name that ends in .ttl")
-    if files.exists(arguments.output) and not arguments.overwrite:
-        raise InputError(f"--output {arguments.output}: is there already, expected a new file or --overwrite")
+    inputs = [arguments.ontology, *([arguments.round] if arguments.round else [])]
+    folders.check_file("--output", arguments.output, overwrite=arguments.overwrite, inputs=inputs)
     ontology = named_ontology(arguments.ontology, arguments.topic)
     if arguments.round is not None:
         ontology = with_learned(ontology, _classes(arguments.round))

@@ -19,6 +19,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from apache_beam.options.pipeline_options import GoogleCloudOptions
 
 from semrank.pipelines import folders
 from semrank.pipelines.cluster import path_for_workers
@@ -243,12 +244,14 @@ def run_round(
             nothing is left of the round then.
         RuntimeError: the run failed; the folder has no manifest then.
     """
-    job = prepare_round(snapshot_path, queue, output, config, overwrite=overwrite, memory=memory)
+    # A job that is handed over writes after this command's end, when nobody is there to exchange old and new.
+    kept = options.view_as(GoogleCloudOptions).template_location is None
+    job = prepare_round(snapshot_path, queue, output, config, overwrite=overwrite, memory=memory, keep_old=kept)
     try:
         metrics = run_pipeline(options, job.build, worker_memory=memory)
     except InputError:
         for name in PARTS:
-            files.delete(files.join(output, name))
+            files.delete(files.join(folders.work_folder(output), name))
         raise
     if metrics is None:
         job.hand_over()
@@ -267,8 +270,12 @@ def prepare_round(
     *,
     overwrite: bool = False,
     memory: int | None = None,
+    keep_old: bool = False,
 ) -> RoundJob:
-    """Checks what a round is made of and claims its folder; arguments and errors as for `run_round`."""
+    """Checks what a round is made of and claims its folder; arguments and errors as for `run_round`.
+
+    With `keep_old`, a finished round in the folder is kept until the new one is finished in the same process.
+    """
     begin = time.time()
     snapshot = _snapshot(snapshot_path)
     known = queue.urls if config.ranker == "semrank" else queue.harvest
@@ -282,20 +289,22 @@ def prepare_round(
         # An ontology that can't be read is said before anything is touched.
         named_ontology(config.ontology, config.topic)
     _check_queue_fits(queue, snapshot, config, memory)
-    folders.claim_folder("--output", output, parts=PARTS, overwrite=overwrite)
-    _write_harvest(output, queue)
+    inputs = [snapshot_path, queue.source, *([config.ontology] if config.ontology else [])]
+    folders.claim_folder("--output", output, parts=PARTS, overwrite=overwrite, inputs=inputs, keep_old=keep_old)
+    work = folders.work_folder(output)
+    _write_harvest(work, queue)
     log.info(
         "snapshot %s: %d page, %d link and %d click files",
         snapshot_path,
         *map(len, (snapshot.pages, snapshot.links, snapshot.clicks)),
     )
     log.info("queue %s: %s URLs", queue.source, f"{queue.urls.num_rows:,}")
-    inputs = {
+    made_of = {
         "snapshot": folders.fingerprint(snapshot.manifest.entries, snapshot_path),
         "queue": {"path": queue.source, "urls": queue.urls.num_rows},
     }
-    build = partial(_build, snapshot=snapshot, queue=queue, output=output, config=config)
-    return RoundJob(output, config, inputs, build, begin)
+    build = partial(_build, snapshot=snapshot, queue=queue, output=work, config=config)
+    return RoundJob(output, config, made_of, build, begin)
 
 
 def _check_queue_fits(queue: Queue, snapshot: _Snapshot, config: RoundConfig, memory: int | None) -> None:
@@ -331,9 +340,10 @@ def conclude(output: str, config: RoundConfig, inputs: dict[str, Any], metrics: 
         schemas["classes"] = CLASSES.schema
     if config.write_lattices:
         schemas["current_concepts"] = CONCEPTS.schema
-    folders.complete_parts(output, schemas)
-    rows = {name: folders.row_count(output, name) for name in schemas}
-    rejected = folders.rejects_by_reason(output)
+    work = folders.work_folder(output)
+    folders.complete_parts(work, schemas)
+    rows = {name: folders.row_count(work, name) for name in schemas}
+    rejected = folders.rejects_by_reason(work)
     manifest = {
         "kind": "round",
         "parameters": config.as_dict(),
@@ -345,9 +355,8 @@ def conclude(output: str, config: RoundConfig, inputs: dict[str, Any], metrics: 
         "seconds": round(time.time() - begin, 3),
         "versions": versions(),
     }
-    summary = _summary(output, config, rows, rejected, metrics.seconds)
-    files.write_manifest(output, manifest)
-    return summary
+    folders.publish(output, manifest)
+    return _summary(output, config, rows, rejected, metrics.seconds)
 
 
 def _build(

@@ -84,8 +84,8 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
         raise InputError(f"{beam_arguments[0]}: unknown option")
     if not arguments.output.endswith((".html", ".htm")):
         raise InputError(f"--output: found {arguments.output}, expected a name that ends in .html")
-    if files.exists(arguments.output) and not arguments.overwrite:
-        raise InputError(f"--output {arguments.output}: is there already, expected a new file or --overwrite")
+    inputs = [arguments.round or arguments.evaluation]
+    folders.check_file("--output", arguments.output, overwrite=arguments.overwrite, inputs=inputs)
     if arguments.round is not None:
         title, subtitle, facts = _round_facts(arguments.round, arguments.previous)
     elif arguments.previous is not None:

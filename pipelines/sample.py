@@ -52,13 +52,17 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     if arguments.serve is not None:
         return _serve(arguments.serve, overwrite=arguments.overwrite)
     output: str = arguments.output
-    _prepare(output, overwrite=arguments.overwrite)
-    count = size = 0
-    for path, content in sample_files():
-        files.write_bytes(files.join(output, *path.split("/")), content)
-        count += 1
+    earlier = _earlier_sample(output, overwrite=arguments.overwrite)
+    size = 0
+    written = set()
+    for name, content in sample_files():
+        path = files.join(output, *name.split("/"))
+        files.write_bytes(path, content)
+        written.add(path)
         size += len(content)
-    print(f"{output}: {count} files, {size:,} bytes")
+    for path in earlier - written:
+        files.delete(path)
+    print(f"{output}: {len(written)} files, {size:,} bytes")
     return 0
 
 
@@ -82,19 +86,24 @@ def _serve(port: int, *, overwrite: bool) -> int:
     return 0
 
 
-def _prepare(output: str, *, overwrite: bool) -> None:
-    """Hold the output to the rule of the fresh folder."""
+def _earlier_sample(output: str, *, overwrite: bool) -> set[str]:
+    """Hold the output to the rule of the fresh folder; gives the files of a sample that may be replaced."""
     if files.is_local(output) and Path(output).exists() and not Path(output).is_dir():
         raise InputError(f"--output {output}: is a file, expected a folder")
     if overwrite:
-        for pattern in _OWN_FILES:
-            for found in files.match(files.join(output, *pattern.split("/"))):
-                files.delete(found.path)
-    elif _holds_anything(output):
+        found = {
+            pattern: {str(file.path) for file in files.match(files.join(output, *pattern.split("/")))}
+            for pattern in _OWN_FILES
+        }
+        # Files that are called seeds.txt or topics.parquet may be anybody's; a sample has its WARC files, too.
+        if found[_OWN_FILES[0]]:
+            return set().union(*found.values())
+    if _holds_anything(output):
         raise InputError(
             f"--output {output}: the folder is not empty, expected a new or empty folder "
             "(--overwrite replaces a sample that is in it)"
         )
+    return set()
 
 
 def _holds_anything(folder: str) -> bool:
