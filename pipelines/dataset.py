@@ -1,8 +1,12 @@
 """Turns a published data set into a snapshot, with its topics and their seeds.
 
 wikispeedia: articles, links and texts of a selection of Wikipedia, and the paths of people who looked for an article
-by following links. The snapshot holds, besides what `semrank ingest` writes, topics.parquet (every category and its
-ancestors) and seeds/TOPIC.txt.
+by following links; the topics are its categories and their ancestors.
+
+manuals: HTML manuals in a folder, for example unpacked packages of a distribution (linux-doc, apache2-doc), without a
+click log; addresses are numbers, and the topics are the manuals' sections.
+
+The snapshot holds, besides what `semrank ingest` writes, topics.parquet and seeds/TOPIC.txt.
 """
 
 from __future__ import annotations
@@ -13,8 +17,11 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import pyarrow as pa
 
 from semrank.pipelines import folders
 from semrank.pipelines.cluster import path_for_workers
@@ -26,15 +33,20 @@ from semrank.transforms.columnar.parquet import write_parquet
 from semrank.transforms.sources import wikispeedia
 from semrank.transforms.sources.batch import SourceBatch
 from semrank.transforms.sources.download import Policy, download
+from semrank.transforms.sources.manuals import ManualFiles, read_manual
 from semrank.transforms.sources.steps import SourceRange
+from semrank.transforms.sources.topics import topic_seeds
 
 EXAMPLES = """\
 examples:
   semrank dataset wikispeedia --source downloads --output snapshot
   semrank dataset wikispeedia --source https://snap.stanford.edu/data/wikispeedia --output snapshot
+  semrank dataset manuals --source unpacked --output snapshot
 """
 
-_NAME, _TOPICS, _SEEDS, _TEXTS = "wikispeedia", "topics.parquet", "seeds", "texts"
+WIKISPEEDIA, MANUALS = "wikispeedia", "manuals"
+
+_TOPICS, _SEEDS, _TEXTS = "topics.parquet", "seeds", "texts"
 _GRAPH_FILES = ("articles.tsv", "categories.tsv", "links.tsv", "paths_unfinished.tsv", "paths_finished.tsv")
 
 _REPORT_SECONDS = 5.0  # time between two messages about a download's progress
@@ -44,12 +56,13 @@ log = logging.getLogger("semrank")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("name", choices=["wikispeedia"], help="the data set")
+    parser.add_argument("name", choices=[WIKISPEEDIA, MANUALS], help="the data set")
     parser.add_argument(
         "--source",
         required=True,
         metavar="DIR|URL",
-        help=f"folder with {' and '.join(wikispeedia.ARCHIVES)} or their content, or the URL below which they lie",
+        help=f"wikispeedia: folder with {' and '.join(wikispeedia.ARCHIVES)} or their content, or the URL below which "
+        "they lie; manuals: folder with unpacked HTML manuals",
     )
     parser.add_argument("--output", required=True, metavar="SNAPSHOT", help="folder of the snapshot, new or empty")
     parser.add_argument("--topics", metavar="FILE", help="where the topics go (default SNAPSHOT/topics.parquet)")
@@ -122,12 +135,12 @@ class _Wikispeedia:
         graph = wikispeedia.graph_files(self.source)
         parts = [(graph[name].path, name) for name in _GRAPH_FILES if name in graph]
         parts.append((wikispeedia.texts_path(self.source), _TEXTS))
-        return [SourceRange(path, f"{_NAME}/{name}", 0, -1) for path, name in parts]
+        return [SourceRange(path, f"{WIKISPEEDIA}/{name}", 0, -1) for path, name in parts]
 
     def __call__(self, part: SourceRange) -> Iterator[SourceBatch]:
         graph = wikispeedia.graph_files(self.source)
         listed, batches = wikispeedia.read_articles(graph["articles.tsv"].open())
-        name = part.format.removeprefix(f"{_NAME}/")
+        name = part.format.removeprefix(f"{WIKISPEEDIA}/")
         if name == "articles.tsv":
             yield from batches
         elif name == "categories.tsv":
@@ -139,31 +152,61 @@ class _Wikispeedia:
         else:
             yield from wikispeedia.read_paths(graph[name].open(), finished=name == "paths_finished.tsv")
 
-    def topics(self) -> wikispeedia.TopicRows:
-        """The set's categories as topics, with their seeds."""
+    def topics(self) -> pa.Table:
+        """The set's categories as topics (`TOPICS`)."""
         graph = wikispeedia.graph_files(self.source)
         listed, _ = wikispeedia.read_articles(graph["articles.tsv"].open())
-        return wikispeedia.read_categories(graph["categories.tsv"].open(), listed)
+        return wikispeedia.read_categories(graph["categories.tsv"].open(), listed).topics
+
+
+@dataclass(frozen=True)
+class _Manuals:
+    """Reads one of the manuals in a folder; a range's path is that of the manual's own folder."""
+
+    source: Path
+
+    @cached_property
+    def _files(self) -> ManualFiles:
+        return ManualFiles.of(self.source)
+
+    def ranges(self) -> list[SourceRange]:
+        """The manuals, each as long as its files are together."""
+        return [
+            SourceRange(str(self.source / manual), MANUALS, 0, sum(self._files.sizes[number] for number in numbers))
+            for manual, numbers in self._files.manuals.items()
+        ]
+
+    def __call__(self, part: SourceRange) -> Iterator[SourceBatch]:
+        manual = "" if Path(part.path) == self.source else Path(part.path).name
+        yield from read_manual(self._files, manual)
+
+    def topics(self) -> pa.Table:
+        """The manuals' sections as topics (`TOPICS`)."""
+        return self._files.topics()
 
 
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     """Runs the command; gives the exit status."""
     options = beam_options(beam_arguments)
     output = path_for_workers(options, arguments.output)
-    policy = Policy(redirect_hosts=frozenset(arguments.redirect_host))
-    source = locate_source(arguments.source, arguments.downloads, policy)
-    reading = _Wikispeedia(Path(path_for_workers(options, str(source))))
+    reading: _Wikispeedia | _Manuals
+    if arguments.name == MANUALS:
+        reading = _Manuals(Path(path_for_workers(options, arguments.source)))
+    else:
+        policy = Policy(redirect_hosts=frozenset(arguments.redirect_host))
+        source = locate_source(arguments.source, arguments.downloads, policy)
+        reading = _Wikispeedia(Path(path_for_workers(options, str(source))))
     ranges, topics = reading.ranges(), reading.topics()
     parts, overwrite = (*PARTS, _TOPICS, _SEEDS), arguments.overwrite
-    inputs = [str(source), *(path.path for path in ranges)]
+    inputs = [str(reading.source), *(path.path for path in ranges)]
     if arguments.topics is not None:
         folders.check_file("--topics", arguments.topics, overwrite=overwrite, inputs=inputs)
     folders.claim_folder("--output", output, parts=parts, overwrite=overwrite, inputs=inputs)
     work = folders.work_folder(output)
-    write_parquet(arguments.topics or files.join(work, _TOPICS), topics.topics)
-    for topic, seeds in topics.seeds().items():
+    write_parquet(arguments.topics or files.join(work, _TOPICS), topics)
+    for topic, seeds in topic_seeds(topics).items():
         files.write_bytes(files.join(work, _SEEDS, f"{topic}.txt"), "".join(f"{url}\n" for url in seeds).encode())
-    print(ingest(ranges, reading, output, options, {"dataset": _NAME}))
+    print(ingest(ranges, reading, output, options, {"dataset": arguments.name}))
     return 0
 
 

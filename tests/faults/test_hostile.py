@@ -33,6 +33,7 @@ from semrank.transforms.sources.html import MAX_HTML_BYTES, MAX_TEXT_CHARS
 from semrank.transforms.sources.links import DEFAULT_MAX_LINKS
 from semrank.transforms.sources.logs.formats import FORMATS as LOG_FORMATS
 from semrank.transforms.sources.payload import MAX_ENCODINGS
+from semrank.transforms.sources.topics import topic_seeds
 from tests.faults.apart import MEBIBYTE, Outcome, apart
 from tests.faults.inputs import (
     GIBIBYTE,
@@ -415,7 +416,7 @@ def test_topics_that_lead_out_of_the_folder(category: str) -> None:
     """Topics become names of files."""
     listed, _ = wikispeedia.read_articles(io.BytesIO(b"Moon\n"))
     rows = wikispeedia.read_categories(io.BytesIO(f"Moon\t{category}\n".encode()), listed)
-    assert not rows.seeds()
+    assert not topic_seeds(rows.topics)
     assert sum(sum(batch.rejected.values()) for batch in rows.batches) == 1
 
 

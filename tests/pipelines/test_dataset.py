@@ -240,3 +240,57 @@ def test_the_published_set(shared_data: Path, tmp_path: Path) -> None:
     urls = pq.read_table(tmp_path / "snapshot" / "pages", columns=["url"])["url"]
     topics = pq.read_table(tmp_path / "snapshot" / "topics.parquet")["url"]
     assert pa.compute.all(pa.compute.is_in(topics, value_set=urls.combine_chunks())).as_py()
+
+
+@pytest.fixture
+def manuals(tmp_path: Path) -> Path:
+    """Two manuals of one section each, and a page on top."""
+    pages = {"index": [], "net/a": ["b.html"], "net/b": ["a.html", "c.html"], "net/c": [], "fs/a": ["../net/a.html"]}
+    for name, links in pages.items():
+        path = tmp_path / "manuals" / f"{name}.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        anchors = "".join(f'<a href="{link}">{link}</a>' for link in links)
+        path.write_text(f"<title>{name}</title><p>About {name}.</p>{anchors}", encoding="utf-8")
+    return tmp_path / "manuals"
+
+
+def test_manuals(manuals: Path, tmp_path: Path) -> None:
+    for output, more in (("one", []), ("two", ["--topics", str(tmp_path / "topics.parquet")])):
+        arguments = ["--source", str(manuals), "--output", str(tmp_path / output), *more]
+        assert main(["dataset", "manuals", *arguments, "--quiet"]) == 0
+    pages, links = (read_rows(tmp_path / "one" / name) for name in ("pages", "links"))
+    title = {row["url"]: row["title"] for row in pages}
+    assert sorted(title.values()) == ["fs/a", "index", "net/a", "net/b", "net/c"]
+    assert {(title[row["source_url"]], title[row["target_url"]]) for row in links} == {
+        ("net/a", "net/b"),
+        ("net/b", "net/a"),
+        ("net/b", "net/c"),
+        ("fs/a", "net/a"),
+    }
+    topics = pq.read_table(tmp_path / "one" / "topics.parquet")
+    assert topics.schema == TOPICS.schema
+    assert sorted((row["topic"], title[row["url"]]) for row in topics.to_pylist()) == [
+        ("fs", "fs/a"),
+        *(("net", f"net/{name}") for name in "abc"),
+    ]
+    (seed,) = (row["url"] for row in topics.to_pylist() if row["is_seed"])
+    assert (tmp_path / "one" / "seeds" / "net.txt").read_text(encoding="utf-8") == f"{seed}\n"
+    manifest = json.loads((tmp_path / "one" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["dataset"] == "manuals"
+    assert {Path(entry["path"]).name: entry["records"] for entry in manifest["sources"]} == {
+        "manuals": 1,
+        "net": 3,
+        "fs": 1,
+    }
+    assert pq.read_table(tmp_path / "topics.parquet").equals(topics)
+    for table in ("pages", "links"):
+        assert read_rows(tmp_path / "two" / table) == read_rows(tmp_path / "one" / table)
+
+
+@pytest.mark.parametrize("name", ["nowhere", "empty"])
+def test_manuals_that_are_none(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    arguments = ["--source", str(tmp_path / name), "--output", str(tmp_path / "snapshot")]
+    assert main(["dataset", "manuals", *arguments, "--quiet"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert not (tmp_path / "snapshot").exists()

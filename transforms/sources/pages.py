@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -87,6 +89,11 @@ class Fetch:
     status: int | None
     digest: str | None
     record: str
+
+
+def content_digest(content: bytes) -> str:
+    """SHA-1 of a fetched content in base 32, labelled as WARC files have it."""
+    return f"sha1:{base64.b32encode(hashlib.sha1(content, usedforsecurity=False).digest()).decode()}"
 
 
 def settle_status(builder: BatchBuilder, fetch: Fetch, location: str | None) -> bool:

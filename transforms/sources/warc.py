@@ -16,8 +16,6 @@ A page that asks not to be indexed keeps its row and links, but not its title an
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -26,7 +24,7 @@ from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
 from semrank.transforms.sources.documents import document_title, may_have_title
 from semrank.transforms.sources.html import MAX_TEXT_CHARS, decode_html, guess_language, read_html
 from semrank.transforms.sources.links import PageLinks
-from semrank.transforms.sources.pages import CrawlLimits, Fetch, microseconds, page, settle_status
+from semrank.transforms.sources.pages import CrawlLimits, Fetch, content_digest, microseconds, page, settle_status
 from semrank.transforms.sources.payload import (
     HTML_TYPES,
     HttpMessage,
@@ -169,5 +167,4 @@ def _digested(fetch: Fetch, content: bytes) -> Fetch:
     """The fetch with a digest of its content, made here where the crawler gave none."""
     if fetch.digest is not None:
         return fetch
-    digest = "sha1:" + base64.b32encode(hashlib.sha1(content, usedforsecurity=False).digest()).decode()
-    return Fetch(fetch.url, fetch.fetched_at, fetch.status, digest, fetch.record)
+    return Fetch(fetch.url, fetch.fetched_at, fetch.status, content_digest(content), fetch.record)

@@ -21,27 +21,24 @@ of related subjects, which would give away the topics. Topics are the categories
 
 from __future__ import annotations
 
-import base64
 import gzip
-import hashlib
 import io
 import posixpath
 import re
 import tarfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote
 
-import numpy as np
 import pyarrow as pa
 
 from semrank.schemas.errors import InputError
-from semrank.schemas.tables import TOPICS
-from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
+from semrank.transforms.sources.pages import content_digest
+from semrank.transforms.sources.topics import topic_table
 from semrank.transforms.sources.urls import canonical_url
 
 GRAPH = "wikispeedia_paths-and-graph"
@@ -57,9 +54,6 @@ ARCHIVES = (GRAPH_ARCHIVE, TEXTS_ARCHIVE)
 
 ARTICLE_BASE = "https://en.wikipedia.org/wiki/"
 LANGUAGE = "en"
-
-SEEDS_PER_TOPIC = 8
-"""Pages of a topic marked as seeds; half of its pages where that is fewer, so that some are left to find."""
 
 TIMEOUT_SECONDS = 30 * 60
 """Time without a click after which a game was ended as a timeout (stated in the head of the paths' file)."""
@@ -268,7 +262,6 @@ def read_texts(files: Iterator[SourceFile], articles: frozenset[str]) -> Iterato
             except UnicodeDecodeError:
                 builder.reject("not-utf-8", file.path)
             else:
-                digest = hashlib.sha1(file.content, usedforsecurity=False).digest()
                 builder.append(
                     "pages",
                     (
@@ -279,7 +272,7 @@ def read_texts(files: Iterator[SourceFile], articles: frozenset[str]) -> Iterato
                         text,
                         None,
                         LANGUAGE,
-                        f"sha1:{base64.b32encode(digest).decode()}",
+                        content_digest(file.content),
                     ),
                 )
                 builder.use()
@@ -411,14 +404,6 @@ class TopicRows:
     topics: pa.Table
     batches: list[SourceBatch]
 
-    def seeds(self) -> Mapping[str, list[str]]:
-        """The seeds of each topic that has any, in the order of URLs."""
-        found: dict[str, list[str]] = {}
-        for row in self.topics.to_pylist():
-            if row["is_seed"]:
-                found.setdefault(row["topic"], []).append(row["url"])
-        return found
-
 
 def topic_names(category: str) -> list[str]:
     """A category's topics: itself and what its name begins with, without `subject` alone."""
@@ -427,10 +412,9 @@ def topic_names(category: str) -> list[str]:
 
 
 def read_categories(stream: BinaryIO, articles: frozenset[str]) -> TopicRows:
-    """Topics from `categories.tsv`; which of a topic's pages are seeds follows from the stable ids of their URLs.
+    """Topics from `categories.tsv`; their seeds are those of `topic_table`.
 
-    The seeds are the `SEEDS_PER_TOPIC` pages with the smallest ids, or half of the pages (rounded down) where that is
-    fewer. Rejected are lines about articles that are not listed (article-unknown) and names that are no category
+    Rejected are lines about articles that are not listed (article-unknown) and names that are no category
     (category-invalid).
     """
     builder = BatchBuilder("wikispeedia")
@@ -446,20 +430,4 @@ def read_categories(stream: BinaryIO, articles: frozenset[str]) -> TopicRows:
             for topic in topic_names(category):
                 pages.setdefault(topic, set()).add(url)
             builder.use()
-    columns: tuple[list[str], list[str], list[bool]] = ([], [], [])
-    for topic, urls in sorted(pages.items()):
-        ordered = sorted(urls)
-        columns[0].extend([topic] * len(ordered))
-        columns[1].extend(ordered)
-        columns[2].extend(_seed_marks(ordered))
-    table = pa.table([pa.array(values) for values in columns], schema=TOPICS.schema)
-    return TopicRows(table, list(builder.drain(last=True)))
-
-
-def _seed_marks(urls: list[str]) -> list[bool]:
-    count = min(SEEDS_PER_TOPIC, len(urls) // 2)
-    order = np.argsort(text_ids(pa.array(urls, pa.string())), kind="stable")
-    marks = np.zeros(len(urls), dtype=np.bool_)
-    marks[order[:count]] = True
-    found: list[bool] = marks.tolist()
-    return found
+    return TopicRows(topic_table(pages), list(builder.drain(last=True)))

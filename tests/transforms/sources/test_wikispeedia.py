@@ -17,6 +17,7 @@ from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLICKS, LINKS, PAGES, TOPICS
 from semrank.transforms.sources import wikispeedia
 from semrank.transforms.sources.batch import SourceBatch
+from semrank.transforms.sources.topics import topic_seeds
 from semrank.transforms.sources.urls import canonical_url
 from semrank.transforms.sources.wikispeedia import (
     SourceFile,
@@ -313,7 +314,7 @@ def test_topics_and_seeds() -> None:
     assert table == sorted(table, key=lambda row: (row["topic"], row["url"]))
     sizes = Counter(row["topic"] for row in table)
     assert sizes == {"subject.Science": 40, "subject.Science.Biology": 30, "subject.Science.Physics": 11}
-    seeds = found.seeds()
+    seeds = topic_seeds(found.topics)
     assert {topic: len(urls) for topic, urls in seeds.items()} == {
         "subject.Science": 8,
         "subject.Science.Biology": 8,
@@ -326,7 +327,7 @@ def test_topics_and_seeds() -> None:
 def test_a_topic_of_one_page_has_no_seeds() -> None:
     found = read_categories(stream("Bird\tsubject.Science"), ARTICLES)
     assert found.topics.to_pylist() == [{"topic": "subject.Science", "url": f"{WIKI}Bird", "is_seed": False}]
-    assert found.seeds() == {}
+    assert topic_seeds(found.topics) == {}
 
 
 @pytest.mark.parametrize(
