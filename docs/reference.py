@@ -144,7 +144,10 @@ MANIFESTS: dict[str, dict[str, str]] = {
 }
 """Kind of a result -> key of its manifest -> what stands there. `sources` and `topics` are lists of objects."""
 
-_SHARED_OPTIONS = ("--help", "--json", "--quiet", "--verbose")
+_SHARED_OPTIONS = ("--help", "--json", "--config", "--quiet", "--verbose")
+_GENERAL = ("positional arguments", "options")
+"""Titles of argparse's own groups."""
+
 _DEFAULT = re.compile(r" \(default:? ?(?P<value>[^()]*)\)$")
 
 
@@ -162,12 +165,27 @@ Wherever a path is taken it may be local, a glob where several files are read, o
 | option | effect |
 | --- | --- |
 | `--help` | prints the command's options and examples |
-| `--json` | prints the manifest in place of the summary, an object a line; `explain`: what it says as JSON |
+| `--json` | prints JSON in place of the summary: where a folder is written its manifest, an object a line |
+| `--config FILE` | reads options from a TOML file (default `semrank.toml` in the working folder, if it is there) |
 | `--quiet` | nothing on standard error but errors |
 | `--verbose` | every stage as it starts and ends, and where an error comes from |
 
-`--json` is there where a command writes a folder with a manifest, and for `explain`. Commands that run a pipeline pass
-on what they don't know to Apache Beam: `--runner`, `--job_endpoint`, `--direct_num_workers`, `--project` ...
+Commands that run a pipeline (`ingest`, `rank`, `rounds`, `dataset`) pass on what they don't know to Apache Beam:
+`--runner`, `--job_endpoint`, `--direct_num_workers`, `--project` ... An option that the chosen ranker does not use is
+named on standard error.
+
+In the file of `--config` a key is an option without its dashes. Keys at the top are for every command with such an
+option, those of a table `[rank]` for this command alone, those of `[beam]` for Apache Beam. An option on the command
+line replaces the one of the file.
+
+```toml
+max-per-host = 50
+[rank]
+ranker = "focused"
+budget = 1000
+[beam]
+runner = "FlinkRunner"
+```
 
 | exit status | meaning |
 | --- | --- |
@@ -245,8 +263,19 @@ def _command(name: str) -> str:
         own = [action for action in own if known.get(tuple(action.option_strings)) != action.help]
         note = "\n\nand, for every round, the options of `semrank rank` but `--previous`."
     summary = " ".join((module.__doc__ or "").strip().split("\n\n")[0].split())
-    table = _table(("option", "meaning", "default"), [_option(action, instead.get(action.dest)) for action in own])
-    return f"### semrank {name}\n\n{summary}\n\n{table}{note}"
+    groups = [
+        (group.title, [action for action in own if action.dest in {member.dest for member in group._group_actions}])
+        for group in command_parser(name, module)._action_groups
+    ]
+    tables = [
+        _table(
+            ("option" if title in _GENERAL else f"option: {title}", "meaning", "default"),
+            [_option(action, instead.get(action.dest)) for action in actions],
+        )
+        for title, actions in groups
+        if actions
+    ]
+    return "\n\n".join([f"### semrank {name}", summary, *tables]) + note
 
 
 def _option(action: argparse.Action, instead: str | None) -> tuple[str, str, str]:

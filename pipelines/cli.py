@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import atexit
-import difflib
 import importlib
 import io
 import json
@@ -15,12 +14,15 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import redirect_stdout, suppress
+from functools import partial
 from types import ModuleType
 from typing import Any, NoReturn
 
 from semrank.pipelines import __version__
+from semrank.pipelines.config_file import add_config_option, file_arguments
+from semrank.pipelines.options import BEAM_GROUP, expected_one, help_group, meant
 from semrank.schemas.errors import InputError
 
 COMMANDS = {
@@ -39,23 +41,33 @@ COMMANDS = {
 }
 """Command -> what it does. A command's module is `pipelines.<command>`; it is imported only when it is asked for."""
 
-MANIFESTS = ("ingest", "rank", "rounds", "evaluate", "dataset")
-"""Commands whose output is a folder with a manifest, or several."""
+MANIFESTS = {
+    **dict.fromkeys(("ingest", "rank", "rounds", "evaluate", "dataset"), "output"),
+    "finish": "round",
+}
+"""Commands that write a folder with a manifest, or several, and the option that names it."""
 
 INTERRUPTED = 130
 """Exit status of an interrupted command, as shells give it."""
 
-_CLOSE = 0.75
-"""How alike two names are, from 0 to 1, for one to be taken for a slip of the pen: one letter of four is another."""
+BEAM = ("ingest", "rank", "rounds", "dataset")
+"""Commands that run a pipeline and pass Beam's options on."""
 
 BEAM_HELP = (
-    "Options of Apache Beam are passed on (--runner, --job_endpoint, --project, ...).\n"
+    "Options of Apache Beam are passed on (--runner, --job_endpoint, --project, ...). "
     "Without --runner the run is local."
 )
 
 
 class _Parser(argparse.ArgumentParser):
-    """Prints errors as one line, without the usage block before it."""
+    """Prints errors as one line, without the usage block before it, and names the file that an option came from."""
+
+    file = ""
+    from_file: Set[str] = frozenset()
+
+    def origin(self, message: str) -> str:
+        """Where the option came from that a message begins with, if it was not the command line."""
+        return f" (from {self.file})" if re.split(r"[:\s]", message, maxsplit=1)[0] in self.from_file else ""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         self._given = list(sys.argv[1:] if args is None else args)
@@ -63,12 +75,17 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         if message.startswith("the following arguments are required"):
-            # What is missing may be there under a name that is not quite its own.
+            # A required option may have been misspelled.
             names = (word.split("=")[0] for word in self._given if word.startswith("--"))
-            hints = [(name, _meant(name, self._option_string_actions)) for name in names]
+            hints = [(name, meant(name, self._option_string_actions)) for name in names]
             message += "".join(f"; found {name}{hint}" for name, hint in hints if hint)
-        told = re.sub(r"^argument ([^:]+): invalid int value: (.*)", r"\1: found \2, expected a whole number", message)
-        self.exit(2, f"{self.prog}: error: {told}\n")
+        plain = re.sub(r"^argument ", "", message)
+        plain = re.sub(r": invalid int value: (.*)", r": found \1, expected a whole number", plain)
+        self.exit(2, f"{self.prog}: error: {plain}{self.origin(plain)}\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(action, expected_one(str(value), map(str, action.choices)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -91,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 2
     if parsed.command not in COMMANDS:
-        hint = _meant(parsed.command, COMMANDS)
+        hint = meant(parsed.command, COMMANDS)
         parser.error(f"unknown command '{parsed.command}'{hint}, expected one of {', '.join(COMMANDS)}")
     return command_main(parsed.command, arguments[head + 1 :])
 
@@ -126,25 +143,27 @@ def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
 
     module = importlib.import_module(f"semrank.pipelines.{command}")
     parser = command_parser(command, module)
-    parsed, beam_arguments = parser.parse_known_args(sys.argv[1:] if arguments is None else list(arguments))
-    _set_up_logging(parsed)
-    use_options(beam_arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        parsed, beam_arguments = _parsed(parser, command, given)
+        _set_up_logging(parsed)
+        use_options(beam_arguments)
+        run = partial(module.run, parsed, *([beam_arguments] if command in BEAM else []))
         if command in MANIFESTS and parsed.json:
-            status = _run_for_machines(module, parsed, beam_arguments)
+            status = _run_for_machines(run, getattr(parsed, MANIFESTS[command]))
         else:
-            status = module.run(parsed, beam_arguments)
+            status = run()
     except InputError as error:
         text = one_line(error)
         unknown = re.match(r"(--[\w-]+)\S*: unknown option", text)
-        hint = _meant(unknown[1], parser._option_string_actions) if unknown else ""
-        _complain(f"semrank {command}: error: {text}{hint}")
+        hint = meant(unknown[1], parser._option_string_actions) if unknown else ""
+        _complain(f"semrank {command}: error: {text}{hint}{parser.origin(text)}")
         return 2
     except KeyboardInterrupt:
         _complain(f"semrank {command}: interrupted; nothing unfinished counts as finished")
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output, `head` for one, has seen enough.
+        # The reader closed the pipe (e.g. `head`).
         sys.stderr.close()
         return 0
     except Exception as error:
@@ -156,13 +175,26 @@ def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
     return int(status)
 
 
-def _run_for_machines(module: ModuleType, parsed: argparse.Namespace, beam_arguments: list[str]) -> int:
+def _parsed(parser: _Parser, command: str, given: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Options of the command line and of the configuration file, and those that are Beam's."""
+    if not {"-h", "--help"} & set(given):
+        path, further = file_arguments(parser, command, given, COMMANDS, beam=command in BEAM)
+        if further:
+            parser.file, parser.from_file = path, {argument.partition("=")[0] for argument in further}
+            given = [*further, *given]
+    parsed, others = parser.parse_known_args(given)
+    if others and command not in BEAM:
+        raise InputError(f"{others[0]}: unknown option")
+    return parsed, others
+
+
+def _run_for_machines(run: Callable[[], int], folder: str) -> int:
     """Runs a command and prints, in place of its summary, the manifests that it left, a JSON object a line."""
     from semrank.pipelines.folders import manifests
 
     with redirect_stdout(io.StringIO()):
-        status = int(module.run(parsed, beam_arguments))
-    for manifest in manifests(parsed.output):
+        status = run()
+    for manifest in manifests(folder):
         sys.stdout.write(json.dumps(manifest, ensure_ascii=False, sort_keys=True) + "\n")
     return status
 
@@ -180,31 +212,27 @@ def leave(status: int) -> NoReturn:
     os._exit(status)
 
 
-def command_parser(command: str, module: ModuleType) -> argparse.ArgumentParser:
+def command_parser(command: str, module: ModuleType) -> _Parser:
     """The parser of a command's own options."""
     description = (module.__doc__ or COMMANDS[command]).strip()
     parser = _Parser(
         prog=f"semrank {command}",
         description=description,
-        epilog=f"{getattr(module, 'EXAMPLES', '')}\n{BEAM_HELP}".strip(),
+        epilog=getattr(module, "EXAMPLES", "").strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     module.add_arguments(parser)
-    if parser.prog.split()[-1] in MANIFESTS:
-        parser.add_argument(
-            "--json", action="store_true", help="print the manifest, a JSON object a line, not a summary"
-        )
-    verbosity = parser.add_mutually_exclusive_group()
+    if command in BEAM:
+        help_group(parser, BEAM_GROUP).description = BEAM_HELP
+    what = "the manifest, a JSON object a line," if command in MANIFESTS else "the result as JSON"
+    general = parser._optionals
+    general.add_argument("--json", action="store_true", help=f"print {what} in place of a summary")
+    add_config_option(general)
+    verbosity = general.add_mutually_exclusive_group()
     verbosity.add_argument("--quiet", action="store_true", help="say nothing but errors and the result")
     verbosity.add_argument("--verbose", action="store_true", help="say also when stages start, and more on errors")
     return parser
-
-
-def _meant(found: str, expected: Iterable[str]) -> str:
-    """A question after what was probably meant, or nothing."""
-    close = difflib.get_close_matches(found, list(expected), 1, _CLOSE)
-    return f" (did you mean {close[0]}?)" if close and close[0] != found else ""
 
 
 def _complain(text: str) -> None:

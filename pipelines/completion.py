@@ -10,38 +10,14 @@ import importlib
 
 import shtab
 
+from semrank.pipelines.answers import answer
 from semrank.pipelines.cli import COMMANDS, command_parser
-from semrank.pipelines.config import (
-    C_EDGES,
-    HOST_QUALITIES,
-    INTENSION_NORMS,
-    LEVELS,
-    PROFILES,
-    SIGMAS,
-    USER_GROUPS,
-)
-from semrank.schemas.errors import InputError
-from semrank.transforms.ranking.registry import RANKERS
 
 EXAMPLES = """\
 examples:
   semrank completion bash | install -D /dev/stdin ~/.local/share/bash-completion/completions/semrank
   semrank completion zsh | install -D /dev/stdin ~/.zfunc/_semrank
 """
-
-
-_VALUES: dict[str, tuple[str, ...]] = {
-    "profile": tuple(PROFILES),
-    "ranker": tuple(RANKERS),
-    "level": LEVELS,
-    "host_quality": HOST_QUALITIES,
-    "sigma": SIGMAS,
-    "intension_norm": INTENSION_NORMS,
-    "c_edges": C_EDGES,
-    "user_groups": USER_GROUPS,
-    "shell": tuple(shtab.SUPPORTED_SHELLS),
-}
-"""Option -> its values, of those that are checked when a round is put together."""
 
 _FOLDERS = {"DIR", "FOLDER", "ROUND", "SNAPSHOT"}
 _FILES = {"FILE", "GLOB"}
@@ -50,15 +26,12 @@ _FILES = {"FILE", "GLOB"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
-    parser.add_argument("shell", metavar="SHELL", help=f"one of {', '.join(shtab.SUPPORTED_SHELLS)}")
+    shells = shtab.SUPPORTED_SHELLS
+    parser.add_argument("shell", metavar="SHELL", choices=shells, help=f"one of {', '.join(shells)}")
 
 
-def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
-    if beam_arguments:
-        raise InputError(f"{beam_arguments[0]}: unknown option")
-    if arguments.shell not in shtab.SUPPORTED_SHELLS:
-        raise InputError(f"completion: found '{arguments.shell}', expected one of {', '.join(shtab.SUPPORTED_SHELLS)}")
     parser = argparse.ArgumentParser(prog="semrank", allow_abbrev=False)
     parser.add_argument("--version", action="store_true", help="print the version and end")
     commands = parser.add_subparsers()
@@ -67,15 +40,14 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
         for action in own._actions:
             _complete_values(action)
         commands.add_parser(name, help=help_text, parents=[own], add_help=False, conflict_handler="resolve")
-    print(shtab.complete(parser, arguments.shell))
+    script = shtab.complete(parser, arguments.shell)
+    answer(arguments, script, {"shell": arguments.shell, "script": script})
     return 0
 
 
 def _complete_values(action: argparse.Action) -> None:
     """Says what a shell may offer as values of an option."""
-    if action.dest in _VALUES:
-        action.choices = _VALUES[action.dest]
-    elif action.metavar in _FOLDERS:
+    if action.metavar in _FOLDERS:
         action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
     elif action.metavar in _FILES:
         action.complete = shtab.FILE  # type: ignore[attr-defined]

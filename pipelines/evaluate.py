@@ -10,18 +10,19 @@ from __future__ import annotations
 import argparse
 import logging
 import time
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.pipelines import evaluation_plots, folders
-from semrank.pipelines.evaluation_config import BOTH, MODE_CHOICES, MODES, EvaluationConfig, known_rankers
+from semrank.pipelines.evaluation_config import EvaluationConfig, known_rankers
 from semrank.pipelines.evaluation_crawls import named_makers, replay_topics
 from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_results import Results, summary_text
 from semrank.pipelines.evaluation_topics import plan_topics, read_topics
+from semrank.pipelines.options import add_options, given_options
 from semrank.pipelines.runtime import versions
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLICKS, LINKS, PAGES
@@ -50,48 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the evaluation, new or empty")
     parser.add_argument("--overwrite", action="store_true", help="replace a finished evaluation that is in the folder")
-    parser.add_argument(
-        "--mode",
-        choices=MODE_CHOICES,
-        default=BOTH,
-        help="; ".join(f"{mode}: {text}" for mode, text in MODES.items()) + "; both: the first two; all (default both)",
-    )
-    for option, default, text in (
-        ("--budget", 200, "pages of a crawl, without the seeds"),
-        ("--batch", 20, "pages between two rankings"),
-        ("--seeds-per-topic", 4, "seeds of a crawl"),
-        ("--seed-sets", 3, "crawls a topic, each with seeds of its own"),
-        ("--random-seed", 0, "number that the seeds are drawn by"),
-    ):
-        parser.add_argument(option, type=int, default=default, metavar="N", help=f"{text} (default {default})")
-    parser.add_argument(
-        "--marked-seeds",
-        action="store_true",
-        help="begin at the pages that the topics table marks as seeds, in one crawl a topic, instead of drawn ones",
-    )
-    parser.add_argument(
-        "--holdout-clicks",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="leave out, for each topic, the clicks of sessions that look for a page of it (default)",
-    )
+    add_options(parser, EvaluationConfig, {field.name: field.default for field in fields(EvaluationConfig)})
 
 
-def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
-    if beam_arguments:
-        raise InputError(f"{beam_arguments[0]}: unknown option")
-    config = EvaluationConfig(
-        rankers=tuple(arguments.rankers.split(",")),
-        mode=arguments.mode,
-        budget=arguments.budget,
-        batch=arguments.batch,
-        seeds_per_topic=arguments.seeds_per_topic,
-        seed_sets=arguments.seed_sets,
-        random_seed=arguments.random_seed,
-        marked_seeds=arguments.marked_seeds,
-        holdout_clicks=arguments.holdout_clicks,
-    )
+    rankers = tuple(arguments.rankers.split(","))
+    config = EvaluationConfig(rankers, **given_options(EvaluationConfig, arguments))
     print(evaluate(arguments.snapshot, arguments.topics, arguments.output, config, overwrite=arguments.overwrite))
     return 0
 

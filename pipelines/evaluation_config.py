@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from semrank.pipelines.options import check_options, expected_one, option
 from semrank.schemas.errors import InputError
 from semrank.transforms.ranking import registry
 
@@ -20,6 +21,9 @@ MODES = {
 _SEVERAL = {BOTH: (FRONTIER, CONTENT), ALL: tuple(MODES)}
 
 MODE_CHOICES = (*MODES, *_SEVERAL)
+
+CRAWLS = "crawls"
+"""Title of the group of options about what is replayed."""
 
 OMNISCIENT = "omniscient"
 """The ranker that knows the labels, which only an evaluation has."""
@@ -39,29 +43,37 @@ class EvaluationConfig:
     """
 
     rankers: tuple[str, ...]
-    mode: str = BOTH
-    budget: int = 200
-    batch: int = 20
-    seeds_per_topic: int = 4
-    seed_sets: int = 3
-    random_seed: int = 0
-    marked_seeds: bool = False
-    holdout_clicks: bool = True
+    mode: str = option(
+        BOTH,
+        "; ".join(f"{mode}: {text}" for mode, text in MODES.items()) + "; both: the first two; all",
+        CRAWLS,
+        metavar="MODE",
+        choices=MODE_CHOICES,
+    )
+    budget: int = option(200, "pages of a crawl, without the seeds", CRAWLS, metavar="N", low=1)
+    batch: int = option(20, "pages between two rankings", CRAWLS, metavar="N", low=1)
+    seeds_per_topic: int = option(4, "seeds of a crawl", CRAWLS, metavar="N", low=1)
+    seed_sets: int = option(3, "crawls a topic, each with seeds of its own", CRAWLS, metavar="N", low=1)
+    random_seed: int = option(0, "number that the seeds are drawn by", CRAWLS, metavar="N", low=0)
+    marked_seeds: bool = option(
+        False,
+        "begin at the pages that the topics table marks as seeds, in one crawl a topic, instead of drawn ones",
+        CRAWLS,
+        plain=True,
+    )
+    holdout_clicks: bool = option(
+        True, "leave out, for each topic, the clicks of sessions that look for a page of it (default on)", CRAWLS
+    )
 
     def __post_init__(self) -> None:
         if not self.rankers or "" in self.rankers:
             raise InputError("--rankers: found an empty name, expected names separated by commas")
         for name in self.rankers:
             if name not in known_rankers():
-                raise InputError(f"--rankers: found '{name}', expected some of {', '.join(known_rankers())}")
+                raise InputError(f"--rankers: {expected_one(name, known_rankers())}")
         if len(set(self.rankers)) < len(self.rankers):
             raise InputError(f"--rankers: found {','.join(self.rankers)}, expected each ranker once")
-        for name in ("budget", "batch", "seeds_per_topic", "seed_sets"):
-            if getattr(self, name) < 1:
-                option = name.replace("_", "-")
-                raise InputError(f"--{option}: found {getattr(self, name)}, expected a whole number of at least 1")
-        if self.random_seed < 0:
-            raise InputError(f"--random-seed: found {self.random_seed}, expected a whole number of at least 0")
+        check_options(self)
 
     @property
     def modes(self) -> tuple[str, ...]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from typing import Any
 
 from semrank.pipelines import evidence, folders
+from semrank.pipelines.answers import answer
 from semrank.pipelines.config import RoundConfig, stored_config
 from semrank.pipelines.manifest import Manifest
 from semrank.schemas.errors import InputError
@@ -43,19 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--brief", action="store_true", help="list no links and clicks: nothing of the snapshot is read"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
-    if beam_arguments:
-        raise InputError(f"{beam_arguments[0]}: unknown option")
     facts = explanation(arguments.round, arguments.url, snapshot=arguments.snapshot, brief=arguments.brief)
-    if arguments.json:
-        json.dump(facts, sys.stdout, indent=2, ensure_ascii=False)
-        print()
-    else:
-        print("\n".join(_lines(facts)))
+    answer(arguments, "\n".join(_lines(facts)), facts)
     return 0
 
 

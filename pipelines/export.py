@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from semrank.pipelines.answers import answer
 from semrank.pipelines.folders import check_file, read_parts
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
@@ -65,10 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace the file if it is there")
 
 
-def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
-    if beam_arguments:
-        raise InputError(f"{beam_arguments[0]}: unknown option")
     _check(arguments)
     files.read_manifest(arguments.round, "round")
     most = arguments.max_urls
@@ -90,7 +89,9 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
         if selection.rejected:
             _publish(rejects, rejects_path)
         _publish(output, arguments.output)
-    print(_summary(arguments.output, arguments.format, selection, total))
+    facts = {"file": arguments.output, "format": arguments.format, "selected": total, "written": selection.taken}
+    text = _summary(arguments.output, arguments.format, selection, total)
+    answer(arguments, text, {**facts, "rejected": dict(selection.rejected)})
     return 0
 
 

@@ -8,6 +8,7 @@ import re
 
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 
+from semrank.pipelines.options import BEAM_GROUP, help_group
 from semrank.pipelines.runtime import DEFAULT_RUNNER, EMBEDDED_RUNNER
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.worker_memory import OPTION, OWN_BYTES, machine_bytes, shown_bytes
@@ -17,12 +18,13 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 def add_memory_argument(parser: argparse.ArgumentParser) -> None:
     """Declares the option."""
-    parser.add_argument(
+    action = help_group(parser, BEAM_GROUP).add_argument(
         OPTION,
         metavar="SIZE",
         help="memory that one worker process has, as in 4G or 800M: what a stage must hold whole and does not fit is "
         "refused (default: a local worker's share of the machine or container; elsewhere all of the worker's machine)",
     )
+    action.pattern = r"^[0-9]+[KMGTkmgt]?(i?[Bb])?$"  # type: ignore[attr-defined]
 
 
 def worker_memory(arguments: argparse.Namespace, options: PipelineOptions) -> int | None:

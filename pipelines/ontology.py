@@ -10,6 +10,7 @@ import argparse
 import pyarrow as pa
 
 from semrank.pipelines import folders
+from semrank.pipelines.answers import answer
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLASSES
 from semrank.transforms.columnar import files
@@ -33,10 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace the file if it is there")
 
 
-def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
-    if beam_arguments:
-        raise InputError(f"{beam_arguments[0]}: unknown option")
     if not arguments.output.endswith(".ttl"):
         raise InputError(f"--output: found {arguments.output}, expected a name that ends in .ttl")
     inputs = [arguments.ontology, *([arguments.round] if arguments.round else [])]
@@ -45,7 +44,9 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     if arguments.round is not None:
         ontology = with_learned(ontology, _classes(arguments.round))
     write_ontology(ontology, arguments.output)
-    print(f"{arguments.output}: {len(ontology.classes)} classes, topic {ontology.topic}")
+    text = f"{arguments.output}: {len(ontology.classes)} classes, topic {ontology.topic}"
+    facts = {"file": arguments.output, "classes": len(ontology.classes), "topic": ontology.topic}
+    answer(arguments, text, facts)
     return 0
 
 

@@ -23,9 +23,16 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions
 
 from semrank.pipelines import folders
 from semrank.pipelines.cluster import path_for_workers
-from semrank.pipelines.config import RoundConfig, add_round_arguments, round_config
+from semrank.pipelines.config import (
+    QUEUE_GROUP,
+    RoundConfig,
+    add_round_arguments,
+    round_config,
+    unused_options,
+)
 from semrank.pipelines.manifest import Manifest
 from semrank.pipelines.memory import add_memory_argument, worker_memory
+from semrank.pipelines.options import help_group, whole
 from semrank.pipelines.queue import (
     NOT_IN_SNAPSHOT,
     STAGE,
@@ -118,14 +125,37 @@ log = logging.getLogger(NAMESPACE)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
-    parser.add_argument("--snapshot", required=True, metavar="FOLDER", help="snapshot that `semrank ingest` wrote")
-    start = parser.add_mutually_exclusive_group(required=True)
+    queue = help_group(parser, QUEUE_GROUP)
+    queue.add_argument("--snapshot", required=True, metavar="FOLDER", help="snapshot that `semrank ingest` wrote")
+    start = queue.add_mutually_exclusive_group(required=True)
     start.add_argument("--seeds", metavar="FILE", help="the queue: one URL a line, # starts a comment")
     start.add_argument("--previous", metavar="ROUND", help="the queue: what this finished round selected")
-    parser.add_argument("--output", required=True, metavar="ROUND", help="folder of the round, new or empty")
-    parser.add_argument("--overwrite", action="store_true", help="replace a finished round that is in the folder")
-    add_memory_argument(parser)
+    queue.add_argument("--output", required=True, metavar="ROUND", help="folder of the round, new or empty")
+    queue.add_argument("--overwrite", action="store_true", help="replace a finished round that is in the folder")
+    add_top_argument(parser)
     add_round_arguments(parser)
+    add_memory_argument(parser)
+
+
+def add_top_argument(parser: argparse.ArgumentParser) -> None:
+    """Declares how much of the frontier the summary shows."""
+    parser.add_argument(
+        "--top",
+        type=whole,
+        default=SHOWN_URLS,
+        metavar="N",
+        help=f"show the N best URLs in the summary (default {SHOWN_URLS})",
+    )
+
+
+def checked_config(arguments: argparse.Namespace) -> RoundConfig:
+    """The configuration of the options; a warning names those that the ranker does not use."""
+    config = round_config(arguments)
+    if arguments.top < 0:
+        raise InputError(f"--top: found {arguments.top}, expected a whole number of at least 0")
+    for line in unused_options(arguments, config):
+        log.warning("%s", line)
+    return config
 
 
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
@@ -142,7 +172,7 @@ def rank_urls(arguments: argparse.Namespace, beam_arguments: list[str], seeds: Q
         beam_arguments: options of Beam.
         seeds: the queue, if it comes from the caller and not from `--seeds` or `--previous`.
     """
-    config = round_config(arguments)
+    config = checked_config(arguments)
     options = beam_options(beam_arguments)
     memory = worker_memory(arguments, options)
     if seeds is not None:
@@ -150,7 +180,9 @@ def rank_urls(arguments: argparse.Namespace, beam_arguments: list[str], seeds: Q
     else:
         queue = queue_from_seeds(arguments.seeds) if arguments.seeds else queue_from_round(arguments.previous)
     snapshot, output = (path_for_workers(options, path) for path in (arguments.snapshot, arguments.output))
-    return run_round(snapshot, queue, output, config, options, overwrite=arguments.overwrite, memory=memory)
+    return run_round(
+        snapshot, queue, output, config, options, overwrite=arguments.overwrite, memory=memory, top=arguments.top
+    )
 
 
 @dataclass(frozen=True)
@@ -224,6 +256,7 @@ def run_round(
     *,
     overwrite: bool = False,
     memory: int | None = None,
+    top: int = SHOWN_URLS,
 ) -> str:
     """Ranks one round and writes its folder.
 
@@ -235,6 +268,7 @@ def run_round(
         options: Beam's options.
         overwrite: whether a finished round that is in the folder is replaced.
         memory: bytes that a worker process has, or None for all that its machine has.
+        top: how many URLs the summary shows.
 
     Returns:
         A summary for people.
@@ -259,7 +293,7 @@ def run_round(
             f"{output}: the job is handed over; when it is done, `semrank finish --round {output}` checks what it "
             "wrote and writes the manifest"
         )
-    return conclude(output, config, job.inputs, metrics, job.begin)
+    return conclude(output, config, job.inputs, metrics, job.begin, top=top)
 
 
 def prepare_round(
@@ -315,7 +349,15 @@ def _check_queue_fits(queue: Queue, snapshot: _Snapshot, config: RoundConfig, me
         check_held("order harvested", HELD_HARVEST, {"harvest": queue.harvest.nbytes}, memory)
 
 
-def conclude(output: str, config: RoundConfig, inputs: dict[str, Any], metrics: RunMetrics, begin: float) -> str:
+def conclude(
+    output: str,
+    config: RoundConfig,
+    inputs: dict[str, Any],
+    metrics: RunMetrics,
+    begin: float,
+    *,
+    top: int = SHOWN_URLS,
+) -> str:
     """Completes a round's folder when its job is done: what is counted, and last the manifest.
 
     Args:
@@ -324,6 +366,7 @@ def conclude(output: str, config: RoundConfig, inputs: dict[str, Any], metrics: 
         inputs: what it was made of, for the manifest.
         metrics: what the job measured.
         begin: when it began, seconds since 1970.
+        top: how many URLs the summary shows.
 
     Returns:
         A summary for people.
@@ -356,7 +399,7 @@ def conclude(output: str, config: RoundConfig, inputs: dict[str, Any], metrics: 
         "versions": versions(),
     }
     folders.publish(output, manifest)
-    return _summary(output, config, rows, rejected, metrics.seconds)
+    return _summary(output, config, rows, rejected, metrics.seconds, top)
 
 
 def _build(
@@ -662,18 +705,20 @@ def _reject_rows(rejects: pa.Table | None, unknown: pa.Table | None, queue: pa.T
     return pa.concat_tables(rows).sort_by([(name, "ascending") for name in REJECTS.schema.names])
 
 
-def _summary(output: str, config: RoundConfig, rows: dict[str, int], rejected: dict[str, int], seconds: float) -> str:
+def _summary(
+    output: str, config: RoundConfig, rows: dict[str, int], rejected: dict[str, int], seconds: float, shown_urls: int
+) -> str:
     held: Counter[str] = Counter()
     top: list[dict[str, Any]] = []
     shown = FRONTIER.columns("rank", "url", "score", "extension", "intension", "held_back", "reasons")
     for table in folders.read_parts(output, shown):
         counts = pc.value_counts(table["held_back"].combine_chunks())
         held.update({entry["values"].as_py() or "": entry["counts"].as_py() for entry in counts})
-        if len(top) < SHOWN_URLS:
-            top += table.slice(0, SHOWN_URLS - len(top)).to_pylist()
+        if len(top) < shown_urls:
+            top += table.slice(0, shown_urls - len(top)).to_pylist()
     selected = held.pop("", 0)
     terms = "  ext    int  " if config.ranker == "semrank" else ""
-    lines = [f"{'rank':>6}  {'score':>6}  {terms}sel  url"]
+    lines = [f"{'rank':>6}  {'score':>6}  {terms}sel  url"] if top else []
     for row in top:
         values = f"{row['extension']:.3f}  {row['intension']:.3f}  " if config.ranker == "semrank" else ""
         mark = " * " if row["held_back"] is None else "   "

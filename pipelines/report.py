@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.pipelines import folders
+from semrank.pipelines.answers import answer
 from semrank.pipelines.evaluation_plots import mean_curves, mean_sweeps
 from semrank.pipelines.manifest import Manifest
 from semrank.schemas.errors import InputError
@@ -78,10 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace the page if it is there")
 
 
-def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
-    if beam_arguments:
-        raise InputError(f"{beam_arguments[0]}: unknown option")
     if not arguments.output.endswith((".html", ".htm")):
         raise InputError(f"--output: found {arguments.output}, expected a name that ends in .html")
     inputs = [arguments.round or arguments.evaluation]
@@ -94,7 +93,8 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
         title, subtitle, facts = _evaluation_facts(arguments.evaluation)
     page = _page(title, subtitle, facts)
     files.write_bytes(arguments.output, page.encode("utf-8"))
-    print(f"{arguments.output}: {len(page) / 1e6:.1f} MB")
+    size = len(page.encode("utf-8"))
+    answer(arguments, f"{arguments.output}: {size / 1e6:.1f} MB", {"file": arguments.output, "bytes": size})
     return 0
 
 

@@ -10,11 +10,12 @@ import logging
 from collections.abc import Iterator
 
 from semrank.pipelines.cluster import path_for_workers
-from semrank.pipelines.config import add_round_arguments, round_config
+from semrank.pipelines.config import QUEUE_GROUP, add_round_arguments
 from semrank.pipelines.manifest import Manifest
 from semrank.pipelines.memory import add_memory_argument, worker_memory
+from semrank.pipelines.options import help_group, whole
 from semrank.pipelines.queue import Queue, queue_from_round, queue_from_seeds
-from semrank.pipelines.rank import run_round
+from semrank.pipelines.rank import add_top_argument, checked_config, run_round
 from semrank.pipelines.runtime import beam_options
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
@@ -30,15 +31,17 @@ log = logging.getLogger(NAMESPACE)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
-    parser.add_argument("--snapshot", required=True, metavar="FOLDER", help="snapshot that `semrank ingest` wrote")
-    parser.add_argument("--seeds", required=True, metavar="FILE", help="queue of the first round: one URL a line")
-    parser.add_argument("--rounds", required=True, type=int, metavar="N", help="number of rounds")
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the rounds' folders")
-    parser.add_argument(
+    queue = help_group(parser, QUEUE_GROUP)
+    queue.add_argument("--snapshot", required=True, metavar="FOLDER", help="snapshot that `semrank ingest` wrote")
+    queue.add_argument("--seeds", required=True, metavar="FILE", help="queue of the first round: one URL a line")
+    queue.add_argument("--rounds", required=True, type=whole, metavar="N", help="number of rounds")
+    queue.add_argument("--output", required=True, metavar="DIR", help="folder of the rounds' folders")
+    queue.add_argument(
         "--overwrite", action="store_true", help="replace finished rounds instead of going on after them"
     )
-    add_memory_argument(parser)
+    add_top_argument(parser)
     add_round_arguments(parser)
+    add_memory_argument(parser)
 
 
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
@@ -58,7 +61,7 @@ def rank_rounds(arguments: argparse.Namespace, beam_arguments: list[str], seeds:
     """
     if arguments.rounds < 1:
         raise InputError(f"--rounds: found {arguments.rounds}, expected a whole number of at least 1")
-    config = round_config(arguments)
+    config = checked_config(arguments)
     options = beam_options(beam_arguments)
     memory = worker_memory(arguments, options)
     if seeds is None:
@@ -78,7 +81,9 @@ def rank_rounds(arguments: argparse.Namespace, beam_arguments: list[str], seeds:
             yield f"round {number}: not run: {nothing_selected}"
             return
         yield f"round {number}"
-        yield run_round(snapshot, queue, folder, config, options, overwrite=arguments.overwrite, memory=memory)
+        yield run_round(
+            snapshot, queue, folder, config, options, overwrite=arguments.overwrite, memory=memory, top=arguments.top
+        )
 
 
 def round_folder(output: str, number: int) -> str:

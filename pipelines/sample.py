@@ -10,7 +10,7 @@ import argparse
 from contextlib import suppress
 from pathlib import Path
 
-from semrank.pipelines.runtime import beam_options
+from semrank.pipelines.answers import answer
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
 from semrank.transforms.sources.sample_web import sample_files
@@ -41,16 +41,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
-    """Write or serve the sample; no pipeline runs, so Beam's options change nothing.
+def run(arguments: argparse.Namespace) -> int:
+    """Write or serve the sample.
 
     Raises:
-        InputError: an option is unknown, the port can't be used, or the output is a file, or a folder that holds
+        InputError: the port can't be used, or the output is a file, or a folder that holds
             something and `--overwrite` was not given.
     """
-    beam_options(beam_arguments)
     if arguments.serve is not None:
-        return _serve(arguments.serve, overwrite=arguments.overwrite)
+        return _serve(arguments)
     output: str = arguments.output
     earlier = _earlier_sample(output, overwrite=arguments.overwrite)
     size = 0
@@ -62,16 +61,18 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
         size += len(content)
     for path in earlier - written:
         files.delete(path)
-    print(f"{output}: {len(written)} files, {size:,} bytes")
+    count = len(written)
+    answer(arguments, f"{output}: {count} files, {size:,} bytes", {"folder": output, "files": count, "bytes": size})
     return 0
 
 
-def _serve(port: int, *, overwrite: bool) -> int:
+def _serve(arguments: argparse.Namespace) -> int:
     """Serve the sample until the user interrupts it."""
-    # Only who serves needs to make certificates.
+    # Certificates are only needed for --serve.
     from semrank.pipelines.sample_server import SampleServer
 
-    if overwrite:
+    port: int = arguments.serve
+    if arguments.overwrite:
         raise InputError("--overwrite: found --serve, expected --output")
     if not 0 <= port <= _LAST_PORT:
         raise InputError(f"--serve: found {port}, expected a port from 0 (any free one) to {_LAST_PORT}")
@@ -80,7 +81,9 @@ def _serve(port: int, *, overwrite: bool) -> int:
     except OSError as cause:
         raise InputError(f"--serve {port}: can't be listened on: {cause.strerror}") from cause
     with server:
-        print(f"{server.url}: HTTP proxy to {len(server.pages)} URLs on {len(server.hosts())} hosts", flush=True)
+        pages, hosts = len(server.pages), len(server.hosts())
+        text = f"{server.url}: HTTP proxy to {pages} URLs on {hosts} hosts"
+        answer(arguments, text, {"url": server.url, "pages": pages, "hosts": hosts})
         with suppress(KeyboardInterrupt):
             server.serve_forever()
     return 0

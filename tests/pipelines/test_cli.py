@@ -101,6 +101,15 @@ def test_bash_completes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         (["ingest", "--warc=x"], "required: --output\n"),
         (["rank", "--snapshot", "a", "--seeds", "b", "--output", "c", "--language", "klingon"], "--language: found"),
         (["rank", "--snapshot", "a", "--seeds", "b", "--output", "c", "more"], "more: unknown argument;"),
+        (
+            ["rank", "--snapshot", "a", "--seeds", "b", "--output", "c", "--ranker", "pagernk"],
+            "(did you mean pagerank?)",
+        ),
+        (
+            ["export", "--round", "a", "--output", "b", "--format", "nuth"],
+            "found 'nuth' (did you mean nutch?), expected",
+        ),
+        (["explain", "--round", "a", "https://a.example/", "--runner", "x"], "--runner: unknown option"),
         (["rounds", "--snapshot", "a", "--seeds", "b", "--output", "c", "--rounds", "two"], "--rounds: found 'two'"),
     ],
 )
@@ -116,7 +125,9 @@ def test_slips_of_the_pen(arguments: list[str], told: str, capsys: pytest.Captur
 
 
 def test_an_unknown_shell_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", "cmd"]) == 2
+    with pytest.raises(SystemExit) as ended:
+        main(["completion", "cmd"])
+    assert ended.value.code == 2
     assert "found 'cmd', expected one of bash" in capsys.readouterr().err
 
 

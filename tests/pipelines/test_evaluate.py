@@ -276,7 +276,7 @@ def test_another_number_draws_other_seeds(sample: list[str], tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--rankers", "cosine,nothing"], "--rankers: found 'nothing', expected some of focused, semrank"),
+        (["--rankers", "cosine,nothing"], "--rankers: found 'nothing', expected one of focused, semrank"),
         (["--rankers", "cosine,cosine"], "--rankers: found cosine,cosine, expected each ranker once"),
         (["--rankers", "cosine,"], "--rankers: found an empty name, expected names separated by commas"),
         (["--rankers", "cosine", "--budget", "0"], "--budget: found 0, expected a whole number of at least 1"),
@@ -287,7 +287,10 @@ def test_another_number_draws_other_seeds(sample: list[str], tmp_path: Path) -> 
             ["--rankers", "cosine", "--random-seed", "-1"],
             "--random-seed: found -1, expected a whole number of at least 0",
         ),
-        (["--rankers", "cosine", "--mode", "both ways"], "invalid choice: 'both ways'"),
+        (
+            ["--rankers", "cosine", "--mode", "both ways"],
+            "--mode: found 'both ways', expected one of frontier, content",
+        ),
         (["--rankers", "cosine", "--topics", "/nowhere/topics"], "/nowhere/topics: can't be read: No such file"),
         (["--rankers", "cosine", "--snapshot", "/nowhere"], "/nowhere: no such folder, expected a snapshot"),
         (["--rankers", "cosine", "--seeds-per-topic", "9"], "can be replayed on"),

@@ -21,7 +21,7 @@ from tests.snapshots import read_rows
 def run(*words: str) -> int:
     parser = argparse.ArgumentParser()
     sample.add_arguments(parser)
-    return sample.run(parser.parse_args(words), [])
+    return sample.run(parser.parse_args(words, argparse.Namespace(json=False)))
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -62,12 +62,9 @@ def test_overwrite_replaces_the_sample_and_nothing_else(tmp_path: Path) -> None:
     assert content(tmp_path) == {**dict(sample_files()), "warc/mine.warc.gz": b"mine"}
 
 
-def test_a_misspelt_option_is_refused(tmp_path: Path) -> None:
-    parser = argparse.ArgumentParser()
-    sample.add_arguments(parser)
-    parsed, others = parser.parse_known_args(["--output", str(tmp_path / "sample"), "--overwirte"])
-    with pytest.raises(InputError, match="--overwirte: unknown option"):
-        sample.run(parsed, others)
+def test_a_misspelt_option_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sample", "--output", str(tmp_path / "sample"), "--overwirte"]) == 2
+    assert "--overwirte: unknown option (did you mean --overwrite?)" in capsys.readouterr().err
     assert not (tmp_path / "sample").exists()
 
 

@@ -1,0 +1,145 @@
+"""Options from a TOML file: `semrank.toml` in the working folder, or the file that `--config` names.
+
+A key is an option without its dashes. Keys at the top are for every command that has such an option, those of a table
+`[COMMAND]` for this command alone, and those of `[beam]` for Apache Beam. The command line replaces what the file says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from semrank.pipelines.options import meant
+from semrank.schemas.errors import InputError
+
+DEFAULT_FILE = "semrank.toml"
+"""Read if it is in the working folder and `--config` names no other."""
+
+BEAM = "beam"
+"""Table of Apache Beam's options."""
+
+
+def add_config_option(parser: Any) -> None:
+    """Declares the option that names the file."""
+    parser.add_argument(
+        "--config", metavar="FILE", help=f"TOML file of options (default {DEFAULT_FILE} in the working folder)"
+    )
+
+
+def file_arguments(
+    parser: argparse.ArgumentParser, command: str, given: Sequence[str], commands: Iterable[str], *, beam: bool
+) -> tuple[str, list[str]]:
+    """The options of the file that the command line does not give, as arguments.
+
+    Args:
+        parser: the command's parser.
+        command: its name.
+        given: the command line.
+        commands: names of all commands, which may have tables.
+        beam: whether the command takes Beam's options.
+
+    Returns:
+        The file's path, and the arguments; nothing where there is no file.
+
+    Raises:
+        InputError: the file can't be read, or it has a key that is no option, or a value that is none.
+    """
+    finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    add_config_option(finder)
+    named = finder.parse_known_args(given)[0].config
+    path = DEFAULT_FILE if named is None else named
+    if named is None and not Path(path).is_file():
+        return path, []
+    shared, tables = _parts(path, commands)
+    names = {argument.partition("=")[0] for argument in given if argument.startswith("--")}
+    covered = _excluded(parser, names)
+    arguments = []
+    for option, value in _options_of(parser, command, shared, tables, path):
+        if option not in covered:
+            arguments += _as_arguments(parser._option_string_actions[option], option, value, path)
+    if beam:
+        passed = {f"--{key}": value for key, value in tables.get(BEAM, {}).items()}
+        arguments += [f"{key}={value}" for key, value in passed.items() if key not in names]
+    return path, arguments
+
+
+def _parts(path: str, commands: Iterable[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Keys at the top, and tables by name."""
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as cause:
+        raise InputError(f"--config {path}: can't be read: {cause.strerror}") from cause
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as cause:
+        raise InputError(f"--config {path}: is not TOML: {cause}") from cause
+    tables = {name: value for name, value in content.items() if isinstance(value, dict)}
+    known = [*commands, BEAM]
+    for name in tables:
+        if name not in known:
+            raise InputError(
+                f"--config {path}: found the table [{name}]{meant(name, known)}, expected one of {', '.join(known)}"
+            )
+    return {name: value for name, value in content.items() if name not in tables}, tables
+
+
+def _excluded(parser: argparse.ArgumentParser, names: set[str]) -> set[str]:
+    """Options that the command line gives, and those that can't stand beside them."""
+    actions = {parser._option_string_actions[name] for name in names if name in parser._option_string_actions}
+    for group in parser._mutually_exclusive_groups:
+        if actions & set(group._group_actions):
+            actions |= set(group._group_actions)
+    return {option for action in actions for option in action.option_strings}
+
+
+def _options_of(
+    parser: argparse.ArgumentParser,
+    command: str,
+    shared: Mapping[str, Any],
+    tables: Mapping[str, Mapping[str, Any]],
+    path: str,
+) -> Iterable[tuple[str, Any]]:
+    own = tables.get(command, {})
+    for key, value in {**shared, **own}.items():
+        option = f"--{key.replace('_', '-')}"
+        if option in parser._option_string_actions:
+            yield option, value
+        elif key in own or not _known_elsewhere(option):
+            hint = meant(option, _all_options() if key not in own else parser._option_string_actions)
+            raise InputError(f"--config {path}: found '{key}', expected an option of semrank{hint}")
+
+
+def _known_elsewhere(option: str) -> bool:
+    return option in _all_options()
+
+
+def _all_options() -> set[str]:
+    from semrank.pipelines.cli import COMMANDS, command_parser
+
+    return {
+        option
+        for command in COMMANDS
+        for option in command_parser(
+            command, importlib.import_module(f"semrank.pipelines.{command}")
+        )._option_string_actions
+    }
+
+
+def _as_arguments(action: argparse.Action, option: str, value: Any, path: str) -> list[str]:
+    if action.nargs == 0:
+        if not isinstance(value, bool):
+            raise InputError(f"--config {path}: {option[2:]} is {value!r:.60}, expected true or false")
+        negated = f"--no-{option[2:]}"
+        return [option] if value else [negated] if negated in action.option_strings else []
+    several = isinstance(action, argparse._AppendAction)
+    if isinstance(value, list) and several:
+        return [f"{option}={member}" for member in value]
+    if isinstance(value, datetime | date):
+        value = value.isoformat()
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        expected = "a text or a list of texts" if several else "a text or a number"
+        raise InputError(f"--config {path}: {option[2:]} is {value!r:.60}, expected {expected}")
+    return [f"{option}={value}"]

@@ -1,0 +1,205 @@
+"""Options, declared once: parsers, checks, completion, the reference and the template are made from one declaration.
+
+An option is a field of a frozen dataclass, made by `option`. Its type follows from the field's annotation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import difflib
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+from semrank.schemas.errors import InputError
+
+_KEY = "option"
+
+_CLOSE = 0.75
+"""How alike two names are, from 0 to 1, for one to be taken for a slip of the pen: one letter of four is another."""
+
+BEAM_GROUP = "Beam"
+"""Title of the group of options about how pipelines are run."""
+
+WHOLE_PATTERN = r"^[1-9][0-9]*$"
+NUMBER_PATTERN = r"^[0-9]+(\.[0-9]+)?$"
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is known of an option besides its name, type and default.
+
+    Attributes:
+        text: its help.
+        group: title of its group in a command's help.
+        metavar: how its value is called in help.
+        choices: the values that it can have, if it is one of a few.
+        low: smallest number.
+        high: largest number.
+        above: whether the number is above `low` and never equal to it.
+        pattern: regular expression that the whole text matches.
+        example: what the pattern expects, for messages.
+        rankers: rankers that use it, or None if every one does.
+        plain: whether a switch has no `--no-` form.
+    """
+
+    text: str
+    group: str
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    low: float = -math.inf
+    high: float = math.inf
+    above: bool = False
+    pattern: str | None = None
+    example: str = ""
+    rankers: frozenset[str] | None = None
+    plain: bool = False
+
+    def check(self, name: str, value: Any) -> None:
+        """Raises an InputError that names the option if it can't have this value; None is always accepted."""
+        if value is None or isinstance(value, bool):
+            return
+        if isinstance(value, int | float):
+            if not self._holds(value):
+                raise InputError(f"{name}: found {value}, expected {self._range(value)}")
+        elif self.pattern is not None and not re.fullmatch(self.pattern, value):
+            raise InputError(f"{name}: found '{value}', expected {self.example}")
+        elif self.choices and value not in self.choices:
+            raise InputError(f"{name}: {expected_one(value, (*self.choices, *self.numbers()))}")
+
+    def _holds(self, value: float) -> bool:
+        return math.isfinite(value) and (value > self.low if self.above else value >= self.low) and value <= self.high
+
+    def numbers(self) -> tuple[str, ...]:
+        """The range of numbers that the option takes, in words, or nothing."""
+        return () if math.isinf(self.low) else (self._range(0.5),)
+
+    def _range(self, value: float) -> str:
+        kind = "a whole number" if isinstance(value, int) and math.isinf(self.high) else "a number"
+        if self.above:
+            return f"{kind} above {self.low:g} and at most {self.high:g}"
+        return (
+            f"{kind} of at least {self.low:g}"
+            if math.isinf(self.high)
+            else f"{kind} from {self.low:g} to {self.high:g}"
+        )
+
+
+def option(default: Any, text: str, group: str, **further: Any) -> Any:
+    """A dataclass field that is an option; see `Option` for what may be given."""
+    return dataclasses.field(default=default, metadata={_KEY: Option(text, group, **further)})
+
+
+def declared(owner: type[Any]) -> Mapping[str, tuple[Option, tuple[type, ...]]]:
+    """Field -> its option and its types without None, of a dataclass; fields that are no options are left out."""
+    hints = get_type_hints(owner)
+    found = {}
+    for field in dataclasses.fields(owner):
+        if _KEY in field.metadata:
+            kinds = get_args(hints[field.name]) or (hints[field.name],)
+            found[field.name] = field.metadata[_KEY], tuple(kind for kind in kinds if kind is not NoneType)
+    return found
+
+
+def check_options(owner: Any) -> None:
+    """Checks every option of a dataclass; raises an InputError that names the first that is outside its range."""
+    for name, (what, _) in declared(type(owner)).items():
+        what.check(option_name(name), getattr(owner, name))
+
+
+def given_options(owner: type[Any], arguments: argparse.Namespace) -> dict[str, Any]:
+    """Field -> value of the options of a dataclass that were given."""
+    given = {name: getattr(arguments, name, None) for name in declared(owner)}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def option_name(field: str) -> str:
+    """The option of a field: `max_urls` is `--max-urls`."""
+    return f"--{field.replace('_', '-')}"
+
+
+def add_options(parser: argparse.ArgumentParser, owner: type[Any], shown: Mapping[str, Any]) -> None:
+    """Declares the options of a dataclass to a parser; one that is not given is None.
+
+    Args:
+        parser: takes the options, each in its group.
+        owner: the dataclass.
+        shown: field -> the default that its help shows; None, False and absent ones are not shown.
+    """
+    for name, (what, kinds) in declared(owner).items():
+        value = shown.get(name)
+        text = what.text if not what.choices else f"{what.text}: {', '.join((*what.choices, *what.numbers()))}"
+        further: dict[str, Any] = {"default": None}
+        if kinds == (bool,):
+            further["action"] = "store_true" if what.plain else argparse.BooleanOptionalAction
+        else:
+            further |= {"type": _reader(kinds), "metavar": what.metavar}
+            if what.choices and kinds == (str,):
+                further["choices"] = what.choices
+        further["help"] = text if value is None or isinstance(value, bool) else f"{text} (default {value})"
+        action = help_group(parser, what.group).add_argument(option_name(name), **further)
+        action.pattern = _pattern(what, kinds)  # type: ignore[attr-defined]
+
+
+def help_group(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
+    """The parser's group of a title, made if it is not there yet."""
+    found = next((group for group in parser._action_groups if group.title == title), None)
+    return found or parser.add_argument_group(title)
+
+
+def _pattern(what: Option, kinds: tuple[type, ...]) -> str | None:
+    """A regular expression of the values, as forms of services take them."""
+    if what.pattern is not None:
+        return f"^{what.pattern}$"
+    if kinds == (int,):
+        return WHOLE_PATTERN
+    numbers = [NUMBER_PATTERN.strip("^$")] if float in kinds else []
+    accepted = [*map(re.escape, what.choices), *numbers]
+    return f"^({'|'.join(accepted)})$" if accepted else None
+
+
+def _reader(kinds: tuple[type, ...]) -> Callable[[str], Any]:
+    if kinds == (int,):
+        return whole
+    if kinds == (float,):
+        return number
+    return str if float not in kinds else _word_or_number
+
+
+def number(text: str) -> float:
+    """A number, as argparse takes a type."""
+    try:
+        return float(text)
+    except ValueError as cause:
+        raise argparse.ArgumentTypeError(f"found '{text}', expected a number") from cause
+
+
+def whole(text: str) -> int:
+    """A whole number, as argparse takes a type."""
+    try:
+        return int(text)
+    except ValueError as cause:
+        raise argparse.ArgumentTypeError(f"found '{text}', expected a whole number") from cause
+
+
+def _word_or_number(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def expected_one(found: str, expected: Iterable[str]) -> str:
+    """What is wrong with a value that is none of those expected, with the one that was probably meant."""
+    names = list(expected)
+    return f"found '{found}'{meant(found, names)}, expected one of {', '.join(names)}"
+
+
+def meant(found: str, expected: Iterable[str]) -> str:
+    """A question after the name that was probably meant, or nothing."""
+    close = difflib.get_close_matches(found, list(expected), 1, _CLOSE)
+    return f" (did you mean {close[0]}?)" if close and close[0] != found else ""

@@ -1,0 +1,165 @@
+"""Options: declared once, checked by their declaration, and read from a file."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semrank.pipelines import rank
+from semrank.pipelines.cli import COMMANDS, command_parser, main
+from semrank.pipelines.config import RoundConfig, round_config, unused_options
+from semrank.pipelines.options import declared, option_name
+from semrank.schemas.errors import InputError
+from tests.sample_snapshot import make_sample_snapshot
+
+OPTIONS = declared(RoundConfig)
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    return command_parser("rank", rank).parse_args(["--snapshot", "s", "--seeds", "f", "--output", "o", *words])
+
+
+def test_every_field_but_one_is_an_option_of_its_type() -> None:
+    assert {field.name for field in dataclasses.fields(RoundConfig)} - set(OPTIONS) == {"extension"}
+    actions = command_parser("rank", rank)._option_string_actions
+    for name, (option, _) in OPTIONS.items():
+        action = actions[option_name(name)]
+        assert action.help is not None
+        assert action.help.startswith(option.text)
+        assert set(action.choices or ()) <= set(option.choices)
+
+
+@given(st.sampled_from([name for name, (what, _) in OPTIONS.items() if math.isfinite(what.low)]), st.floats(-2, 3))
+def test_a_number_is_taken_if_it_is_in_the_range(name: str, value: float) -> None:
+    """The ranges that the options' help tells."""
+    ranges = {
+        "weight": (0, 1),
+        "alpha": (0, 0.5),
+        "top_probability": (0, 1),
+        "smoothing": (0, 1e9),
+        "threshold": (0, 1),
+    }
+    low, high = ranges.get(name, (1, math.inf))
+    right = (low < value if name in ("alpha", "top_probability") else low <= value) and value <= high
+    values: dict[str, Any] = {name: value}
+    if right:
+        RoundConfig(**values)
+        return
+    with pytest.raises(InputError, match=rf"^{option_name(name)}: found {re.escape(str(value))}, expected a"):
+        RoundConfig(**values)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--ranker", "pagerank", "--weight", "0.3"], ["--weight: --ranker pagerank does not use it"]),
+        (["--ranker", "pagerank", "--query", "owls"], ["--query: --ranker pagerank does not use it"]),
+        (["--ranker", "semrank", "--weight", "0.3", "--query", "owls"], []),
+        (["--weight", "0.3"], []),
+        (["--weight", "0.3", "--no-semrank-terms"], ["--weight: --ranker focused does not use it"]),
+        (["--ranker", "cosine", "--semrank-terms", "--alpha", "0.3", "--max-urls", "9"], []),
+    ],
+)
+def test_options_that_the_ranker_does_not_use_are_named(words: list[str], expected: list[str]) -> None:
+    arguments = parsed(*words)
+    assert unused_options(arguments, round_config(arguments)) == expected
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_file_gives_options_and_the_command_line_goes_before(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = make_sample_snapshot(tmp_path_factory.mktemp("sample"))
+    seeds = snapshot.parent / "web" / "seeds.txt"
+    capsys.readouterr()
+    (folder / "semrank.toml").write_text(
+        f"""
+snapshot = "{snapshot}"
+overwrite = true
+max_urls = 3
+[rank]
+seeds = "{seeds}"
+ranker = "cosine"
+max-per-host = 1
+[export]
+max-urls = 2
+[beam]
+direct_num_workers = 1
+""",
+        encoding="utf-8",
+    )
+    assert main(["rank", "--output", "round", "--max-per-host", "2", "--quiet", "--json"]) == 0
+    parameters = json.loads(capsys.readouterr().out)["parameters"]
+    assert [parameters[name] for name in ("ranker", "max_urls", "max_per_host")] == ["cosine", 3, 2]
+    assert main(["rank", "--previous", "round", "--output", "next", "--quiet", "--top", "1"]) == 0
+    assert len(re.findall(r"^ +\d+  0\.", capsys.readouterr().out, re.MULTILINE)) == 1
+    assert main(["export", "--round", "round", "--format", "urls", "--output", "urls", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "file": "urls", "format": "urls", "rejected": {}, "selected": 3, "written": 2,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "max-ruls = 3",
+            "--config semrank.toml: found 'max-ruls', expected an option of semrank (did you mean --max-urls?)",
+        ),
+        ("[rnak]", "found the table [rnak] (did you mean rank?), expected one of ingest"),
+        ("max-urls = true", "max-urls is True, expected a text or a number"),
+        ("max-urls = 0", "--max-urls: found 0, expected a whole number of at least 1 (from semrank.toml)"),
+        ("max-urls = 'x'", "--max-urls: found 'x', expected a whole number (from semrank.toml)"),
+        ("ranker = 'cosin'", "--ranker: found 'cosin' (did you mean cosine?), expected one of"),
+        ("max-urls = ", "--config semrank.toml: is not TOML: "),
+        ("overwrite = 1", "overwrite is 1, expected true or false"),
+        ("[rank]\nwarc = 'x'", "found 'warc', expected an option of semrank"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_one_line(
+    folder: Path, text: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "semrank.toml").write_text(text, encoding="utf-8")
+    try:
+        status: object = main(["rank", "--snapshot", "s", "--seeds", "f", "--output", "o"])
+    except SystemExit as ended:
+        status = ended.code
+    printed = capsys.readouterr().err
+    assert (status, printed.count("\n")) == (2, 1)
+    assert message in printed
+
+
+def test_options_of_other_commands_are_left_to_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "own.toml").write_text("max-per-host = 1\nwarc = ['a', 'b']\n", encoding="utf-8")
+    assert main(["sample", "--output", "web", "--config", "own.toml", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["folder"] == "web"
+    assert main(["sample", "--output", "web", "--config", os.devnull]) == 2
+    assert "not empty" in capsys.readouterr().err
+    assert main(["sample", "--output", "web", "--config", "nothing.toml"]) == 2
+    assert "--config nothing.toml: can't be read: No such file or directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_prints_json_and_only_pipelines_name_beam(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    printed = capsys.readouterr().out
+    assert "--json" in printed
+    assert ("Apache Beam" in printed) == (command in {"ingest", "rank", "rounds", "dataset"})
