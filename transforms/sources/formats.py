@@ -193,8 +193,7 @@ def _read_index(
 def _read_nutch(
     stream: BinaryIO, *, source: str, start: int, end: int | None, limits: CrawlLimits
 ) -> Iterator[SourceBatch]:
-    del limits
-    return nutch.read(_lines(stream, start, end), source=source)
+    return nutch.read(_lines(stream, start, end), source=source, zone=limits.nutch_zone)
 
 
 def _read_heritrix(

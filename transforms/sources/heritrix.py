@@ -7,7 +7,8 @@ by inference, S by speculation, P what was needed first (DNS, robots.txt).
 
 | line | fate |
 |---|---|
-| status 2xx, HTML or plain text | page row without text; history row if it is an unchanged duplicate |
+| status 2xx, HTML or plain text | page row without text, and a history row if it is a duplicate |
+| status 304 | history row |
 | found by a link (L) | also a link row, whether or not the fetch succeeded |
 | found by a redirect (R) | also an alias row |
 | status 404, 410 | page row that says so |
@@ -20,11 +21,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import BinaryIO
 
 from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
 from semrank.transforms.sources.json_lines import quote, read_lines
-from semrank.transforms.sources.pages import GONE, REDIRECT, REDIRECTS, microseconds
+from semrank.transforms.sources.pages import (
+    GONE,
+    NOT_MODIFIED,
+    REDIRECT,
+    REDIRECTS,
+    Fetch,
+    microseconds,
+    page,
+    revisit,
+    unchanged,
+)
 from semrank.transforms.sources.payload import HTML_TYPES, media_type
 from semrank.transforms.sources.urls import canonical_url
 
@@ -33,7 +45,7 @@ STAGE = "heritrix"
 _FIELDS = 12  # the optional JSON object stays in the last one
 _STATUS = re.compile(r"-?[0-9]{1,5}")
 _BEGIN = re.compile(r"([0-9]{14})(?:[0-9]{3})?(?:\+[0-9]+)?")
-_DUPLICATE = "duplicate:"  # how annotations name a fetch whose content was seen before
+_DUPLICATE = re.compile(r"(?:^|,)(?:duplicate|warcRevisit):")  # annotations of a fetch whose content was seen before
 _PAGE_TYPES = HTML_TYPES | {"text/plain"}
 
 
@@ -73,29 +85,34 @@ def _settle(builder: BatchBuilder, fields: list[str], described: str) -> None:
         builder.ignore("prerequisite")
         return
     fetched_at = _fetch_time(begin, logged)
-    status = int(code)
+    fetch = Fetch(url, fetched_at, int(code), None if digest == "-" else digest, described)
     found = _found(builder, url, hop, via, fetched_at)
-    seen = None if digest == "-" else digest
-    if 200 <= status < 300:
-        if (media_type(content_type) or "-") not in _PAGE_TYPES:
-            reason = "not-html"
-        elif _DUPLICATE in annotations:
-            builder.append("history", (url, fetched_at, seen))
-            reason = None
+    reason = _left_aside(fetch, content_type)
+    if reason is not None:
+        if found:
+            builder.use()
         else:
-            builder.append("pages", (url, fetched_at, status, None, None, None, None, seen))
-            reason = None
-    elif status in GONE:
-        builder.append("pages", (url, fetched_at, status, None, None, None, None, None))
-        reason = None
-    elif status in REDIRECTS:
-        reason = "redirect"
+            builder.ignore(reason)
+    elif fetch.status == NOT_MODIFIED:
+        unchanged(builder, fetch)
+    elif fetch.status in GONE:
+        page(builder, replace(fetch, digest=None), title=None, text=None, language=None)
+    elif _DUPLICATE.search(annotations):
+        revisit(builder, fetch, None)
     else:
-        reason = f"status-{status // 100}xx" if status >= 100 else "not-fetched"
-    if found or reason is None:
-        builder.use()
-    else:
-        builder.ignore(reason)
+        page(builder, fetch, title=None, text=None, language=None)
+
+
+def _left_aside(fetch: Fetch, content_type: str) -> str | None:
+    """Why a fetch is no page's; None where it is."""
+    status = fetch.status or 0
+    if status in GONE or status == NOT_MODIFIED:
+        return None
+    if 200 <= status < 300:
+        return None if (media_type(content_type) or "-") in _PAGE_TYPES else "not-html"
+    if status in REDIRECTS:
+        return "redirect"
+    return f"status-{status // 100}xx" if status >= 100 else "not-fetched"
 
 
 def _found(builder: BatchBuilder, url: str, hop: str, via: str, fetched_at: int | None) -> bool:

@@ -8,7 +8,9 @@ r"""Apache Nutch's CrawlDb as `readdb CRAWLDB -dump DIR -format csv` or `-format
 | db_unfetched, db_duplicate, db_orphan, others | ignored, by reason |
 
 The CrawlDb keeps the time at which a page is due again, so a page was fetched one retry interval before that. Nutch
-writes times in the zone of its machine; zones whose abbreviation is not known here leave the time empty.
+writes times as Java's `Date.toString` does, with the abbreviation of its machine's zone. Some of these mean several
+zones (CST is -06:00 in Chicago and +08:00 in Shanghai): unless the zone is given, such times are left empty and counted
+(`zone-ambiguous`), so that they outdate nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO, NamedTuple
+from zoneinfo import ZoneInfo
 
 from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
 from semrank.transforms.sources.json_lines import parse_object, quote, read_lines
@@ -47,10 +50,13 @@ _OFFSET = re.compile(r"(?:GMT|UTC)?([+-])([0-9]{2}):?([0-9]{2})")
 
 _ZONES = {
     **{"UTC": 0, "GMT": 0, "Z": 0, "WET": 0, "WEST": 60, "CET": 60, "CEST": 120, "EET": 120, "EEST": 180, "MSK": 180},
-    **{"EST": -300, "EDT": -240, "CST": -360, "CDT": -300, "MST": -420, "MDT": -360, "PST": -480, "PDT": -420},
+    **{"EST": -300, "EDT": -240, "MST": -420, "MDT": -360, "PDT": -420, "AKST": -540, "AKDT": -480, "HST": -600},
     **{"JST": 540, "KST": 540, "HKT": 480, "SGT": 480, "AEST": 600, "AEDT": 660, "NZST": 720, "NZDT": 780},
 }
-"""Minutes east of Greenwich of the zones that Java abbreviates and that mean one thing in practice."""
+"""Minutes east of Greenwich of abbreviations that have one meaning in the tz database, as CST and IST do not."""
+
+_AMBIGUOUS = frozenset({"CST", "CDT", "PST", "IST", "BST", "AST", "ADT", "AMT", "ECT", "GST", "SST"})
+"""Abbreviations that Java writes for several zones."""
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _SECOND = 1_000_000
@@ -65,13 +71,15 @@ class _Entry(NamedTuple):
     protocol_status: str
 
 
-def read(stream: BinaryIO, *, source: str) -> Iterator[SourceBatch]:
+def read(stream: BinaryIO, *, source: str, zone: str | None = None) -> Iterator[SourceBatch]:
     """Batches of a dump; CSV and JSON lines are told apart one by one, so parts of a dump can be read on their own.
 
     Args:
         stream: whole lines, perhaps compressed.
         source: name of the file, for reject rows.
+        zone: name of the machine's zone in the tz database, for abbreviations that have several meanings.
     """
+    machine = None if zone is None else ZoneInfo(zone)
     builder = BatchBuilder(STAGE)
     for line in read_lines(stream):
         described = f"{source} {quote(line.data)}"
@@ -84,7 +92,7 @@ def read(stream: BinaryIO, *, source: str) -> Iterator[SourceBatch]:
             if isinstance(entry, str):
                 builder.reject(entry, described)
             else:
-                _settle(builder, entry, described)
+                _settle(builder, entry, machine, described)
         yield from builder.drain()
     yield from builder.drain(last=True)
 
@@ -131,23 +139,24 @@ def _number(value: Any) -> float | None:
     return number if 0 <= number < 1e10 else None  # a retry interval of more than 300 years is none
 
 
-def _settle(builder: BatchBuilder, entry: _Entry, described: str) -> None:
+def _settle(builder: BatchBuilder, entry: _Entry, zone: ZoneInfo | None, described: str) -> None:
     url, reason = canonical_url(entry.url)
     if url is None:
         builder.reject(reason or "url-invalid", described)
         return
     status = entry.status.strip().lower()
     if status in _FETCHED:
-        fetch = Fetch(url, _fetched_at(builder, entry), 200, _digest(entry), described)
+        fetch = Fetch(url, _fetched_at(builder, entry, zone), 200, _digest(entry), described)
         page(builder, fetch, title=None, text=None, language=None)
     elif status in _REDIRECTS:
         target = _PROTOCOL_TARGET.search(entry.protocol_status)
         if target is None:
             builder.ignore("redirect-without-target")
         else:
-            redirect(builder, Fetch(url, _fetched_at(builder, entry), _REDIRECTS[status], None, described), target[1])
+            fetched_at = _fetched_at(builder, entry, zone)
+            redirect(builder, Fetch(url, fetched_at, _REDIRECTS[status], None, described), target[1])
     elif status == "db_gone":
-        settle_status(builder, Fetch(url, _fetched_at(builder, entry), _GONE_STATUS, None, described), None)
+        settle_status(builder, Fetch(url, _fetched_at(builder, entry, zone), _GONE_STATUS, None, described), None)
     elif status.startswith("db_"):
         builder.ignore(status.removeprefix("db_").replace("_", "-"))
     else:
@@ -158,12 +167,12 @@ def _digest(entry: _Entry) -> str | None:
     return None if entry.signature is None else f"nutch:{entry.signature}"
 
 
-def _fetched_at(builder: BatchBuilder, entry: _Entry) -> int | None:
+def _fetched_at(builder: BatchBuilder, entry: _Entry, zone: ZoneInfo | None) -> int | None:
     due = entry.due
     if isinstance(due, int):
         moment: int | None = due * 1_000 if 0 < due < 1 << 52 else None
     else:
-        moment = _java_date(due) if due else None
+        moment = _written_time(builder, due, zone) if due else None
     if moment is None or entry.interval is None:
         builder.count("date-missing-or-invalid")
         return None
@@ -171,21 +180,39 @@ def _fetched_at(builder: BatchBuilder, entry: _Entry) -> int | None:
     return (moment - round(entry.interval) * _SECOND) // _SECOND * _SECOND
 
 
-def _java_date(text: str) -> int | None:
+def _written_time(builder: BatchBuilder, text: str, zone: ZoneInfo | None) -> int | None:
     """Microseconds since 1970 of what Java's `Date.toString` writes, or of ISO 8601."""
     found = _JAVA_DATE.fullmatch(text.strip())
     if found is None:
         return microseconds(text)
-    offset = _ZONES.get(found["zone"])
-    numeric = _OFFSET.fullmatch(found["zone"])
-    if numeric is not None:
-        offset = (int(numeric[2]) * 60 + int(numeric[3])) * (-1 if numeric[1] == "-" else 1)
-    if offset is None or found["month"] not in _MONTHS:
+    if found["month"] not in _MONTHS:
         return None
     month = _MONTHS.index(found["month"]) + 1
     try:
         local = datetime.fromisoformat(f"{found['year']}-{month:02}-{int(found['day']):02}T{found['clock']}")
     except ValueError:
         return None
-    moment = local.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC) - timedelta(minutes=offset)
-    return moment // timedelta(microseconds=1)
+    offset = _offset(found["zone"])
+    if offset is not None:
+        moment = local - offset
+    elif zone is not None:
+        moment = _in_zone(local, zone, found["zone"])
+    else:
+        builder.count("zone-ambiguous", int(found["zone"] in _AMBIGUOUS))
+        return None
+    return (moment - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+
+
+def _offset(zone: str) -> timedelta | None:
+    """Time east of Greenwich of an abbreviation or of `GMT+08:00`; None where it is not certain."""
+    numeric = _OFFSET.fullmatch(zone)
+    if numeric is not None:
+        return timedelta(minutes=(int(numeric[2]) * 60 + int(numeric[3])) * (-1 if numeric[1] == "-" else 1))
+    return timedelta(minutes=_ZONES[zone]) if zone in _ZONES else None
+
+
+def _in_zone(local: datetime, zone: ZoneInfo, abbreviation: str) -> datetime:
+    """A local time in UTC; in the hour that the end of summer time repeats, the abbreviation decides."""
+    second = local.replace(tzinfo=zone, fold=1)
+    chosen = second if second.tzname() == abbreviation else local.replace(tzinfo=zone)
+    return chosen.astimezone(UTC).replace(tzinfo=None)

@@ -24,6 +24,9 @@ from semrank.transforms.sources.urls import canonical_url
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 """Status codes that send a client on to the Location header (RFC 9110, 15.4)."""
 
+NOT_MODIFIED = 304
+"""Status code of a visit that found what an earlier one had found."""
+
 GONE = frozenset(GONE_STATUSES)
 """Status codes that say there is no page: the row says so, without text, and outdates older rows of the page."""
 
@@ -38,15 +41,17 @@ _PARTIAL_DATE = re.compile(r"[0-9]{4}(?:-[0-9]{2})?")
 
 @dataclass(frozen=True)
 class CrawlLimits:
-    """Bounds on what is taken from a crawl.
+    """Bounds on what is taken from a crawl, and what the user knows of it.
 
     Attributes:
         max_record_bytes: bytes of one record, stored or decoded.
         max_links: links of one page.
+        nutch_zone: name in the tz database of the zone that Nutch's machine had, None if unknown.
     """
 
     max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES
     max_links: int = DEFAULT_MAX_LINKS
+    nutch_zone: str | None = None
 
 
 def microseconds(text: str | None) -> int | None:
@@ -111,6 +116,32 @@ def settle_status(builder: BatchBuilder, fetch: Fetch, location: str | None) -> 
     return True
 
 
+def unchanged(builder: BatchBuilder, fetch: Fetch) -> None:
+    """Settle the fate of a visit that found what an earlier one had found at the same URL."""
+    builder.append("history", (fetch.url, fetch.fetched_at, fetch.digest))
+    builder.use()
+
+
+def revisit(builder: BatchBuilder, fetch: Fetch, original: str | None) -> None:
+    """Settle the fate of a visit that brought a page whose content is not kept, since an earlier record has it.
+
+    The earlier record may be of another URL (WARC 1.1, 6.7): then the visit is a page row without content. Where the
+    other URL is not told, the visit stands both in the pages and in the history.
+
+    Args:
+        builder: collects the rows.
+        fetch: the visit.
+        original: URL of the earlier record as it is told, None where it is not.
+    """
+    known = canonical_url(original).url if original else None
+    if known == fetch.url:
+        unchanged(builder, fetch)
+        return
+    if known is None:
+        builder.append("history", (fetch.url, fetch.fetched_at, fetch.digest))
+    page(builder, fetch, title=None, text=None, language=None)
+
+
 def redirect(builder: BatchBuilder, fetch: Fetch, location: str | None) -> None:
     """Settle the fate of a redirect."""
     if not location:
@@ -135,7 +166,16 @@ def page(
     language: str | None,
     links: PageLinks | None = None,
 ) -> None:
-    """Add the rows of a page that was fetched, and count its record as used."""
+    """Add the rows of a page that was fetched, and count its record as used.
+
+    Args:
+        builder: collects the rows.
+        fetch: the fetch.
+        title: None where the record does not tell it, empty where the page is known to have none.
+        text: the same.
+        language: code of the language, None where it is not known.
+        links: where the page leads, None where the record does not tell.
+    """
     builder.append("pages", (fetch.url, fetch.fetched_at, fetch.status, title, text, None, language, fetch.digest))
     if links is not None:
         state = _page_state(fetch, title, text) if fetch.fetched_at is None else None

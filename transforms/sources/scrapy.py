@@ -96,12 +96,12 @@ def _settle(builder: BatchBuilder, item: Mapping[str, Any], described: str, limi
             builder,
             fetch,
             title=squeeze(title, MAX_TITLE_CHARS) or html.title,
-            text=html.text,
+            text=html.text or "",
             language=language or html.language,
             links=links if isinstance(listed, list) else html.links,
         )
         return
-    text = None if content is None else content[:MAX_TEXT_CHARS].strip() or None
+    text = None if content is None else content[:MAX_TEXT_CHARS].strip()
     page(
         builder,
         fetch,

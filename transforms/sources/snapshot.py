@@ -1,15 +1,17 @@
 """From the rows of all sources to a snapshot: one row a page, links and clicks at the addresses that pages moved to.
 
-The newest record of a canonical URL is its page, and the links of older ones are left out; what these say of their
-content is kept as history. Links that were read from no capture of a page, as those of a table, always count. Redirects
-and refreshes are aliases: a link or click to the old address counts for the new one. Which rows come out, and in which
-order, depends on the rows alone, not on files, partitions or their order.
+The newest record of a canonical URL is its page, and the links of older ones are left out, unless the newest tells
+nothing of its content; what older ones say of their content is kept as history. Links that were read from no capture of
+a page, as those of a table, always count. Redirects and refreshes are aliases: a link or click to the old address
+counts for the new one. Which rows come out, and in which order, depends on the rows alone, not on files, partitions or
+their order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +55,8 @@ Rows of no file tell of rows of a table: how many are `outdated`, and how many a
 BALANCE = "balance"
 """Name of outputs that are tables of `BALANCE_SCHEMA`."""
 
+_CONTENT = ("title", "text", "keywords", "language")
+_FIRST_ERROR = 400
 _OLDEST = pa.scalar(-(1 << 62), pa.int64())
 
 
@@ -61,41 +65,65 @@ def with_id(table: pa.Table, column: str = "url", name: str = "url_id") -> pa.Ta
     return table.append_column(name, pa.array(text_ids(table[column])))
 
 
-def newest_pages(pages: pa.Table) -> tuple[pa.Table, pa.Table]:
+class Newest(NamedTuple):
+    """The rows of several URLs brought to one a URL.
+
+    Attributes:
+        pages: what is known of each page, sorted by URL (`PAGES`).
+        history: what other captures say of their content, sorted by URL, time and digest (`HISTORY`).
+        newest: what the newest capture alone says of each page (`PAGES`).
+        shown: the capture that the page's content is from (`PAGES`); of most pages the newest.
+    """
+
+    pages: pa.Table
+    history: pa.Table
+    newest: pa.Table
+    shown: pa.Table
+
+
+def newest_pages(pages: pa.Table) -> Newest:
     """The newest row of each URL, and what the others say of their content.
 
     Rows are compared by time, an unknown time being the oldest; then by digest, title, text and status, so that the
-    choice does not depend on the order of rows. Rows of one fetch fill each other's gaps.
+    choice does not depend on the order of rows. Rows of one fetch fill each other's gaps. A newest row that tells no
+    text, as those of indexes and crawlers' lists, takes none away: title, text, keywords and language are those of the
+    newest row that tells them, unless the page is gone. An empty text is one: the page has none or asks not to be read.
 
     Args:
         pages: all rows of the URLs that stand in it (`PAGES`).
-
-    Returns:
-        (pages sorted by URL, history sorted by URL, time and digest).
     """
-    keys = pages.append_column("_time", pc.fill_null(pages["fetched_at"].cast(pa.int64()), _OLDEST))
-    for name in ("content_digest", "title", "text"):
-        keys = keys.set_column(keys.schema.get_field_index(name), name, pc.fill_null(keys[name], ""))
-    keys = keys.set_column(keys.schema.get_field_index("status"), "status", pc.fill_null(keys["status"], 0))
-    order = pc.sort_indices(
-        keys,
-        sort_keys=[
-            ("url", "ascending"),
-            ("_time", "descending"),
-            ("content_digest", "descending"),
-            ("title", "descending"),
-            ("text", "descending"),
-            ("status", "descending"),
-        ],
-    )
-    ordered = pages.take(order).combine_chunks()
+    ordered = _ordered(pages)
     starts = group_starts(_runs(column_array(ordered["url"])))
     newest = np.zeros(ordered.num_rows, dtype=np.bool_)
     newest[starts] = True
     url = np.cumsum(newest) - 1
     same_fetch = _same_times(ordered["fetched_at"], starts[url])
     earlier = ordered.filter(pa.array(~newest & ~same_fetch)).select(HISTORY.schema.names)
-    return _filled(ordered, starts, np.where(same_fetch, url, -1)), _sorted_history(earlier)
+    own = _filled(ordered, starts, np.where(same_fetch, url, -1))
+    alive = np.asarray(pc.fill_null(pc.less(ordered["status"], _FIRST_ERROR), True).to_numpy(), dtype=np.bool_)
+    silent = np.asarray(pc.is_null(own["text"]).to_numpy(), dtype=np.bool_) & alive[starts]
+    telling = np.where(alive & silent[url], url, -1)
+    merged = own
+    for name in _CONTENT:
+        filled = _filled(ordered.select([name]), starts, telling)[name]
+        position = merged.schema.get_field_index(name)
+        merged = merged.set_column(position, merged.schema.field(position), pc.coalesce(own[name], filled))
+    told = pc.or_(ordered["text"].is_valid(), ordered["title"].is_valid()).to_numpy()
+    shown = ordered.take(pa.array(_first_rows(np.where(told, telling, -1), starts)))
+    return Newest(_without_empty(merged), _sorted_history(earlier), own, shown)
+
+
+def _ordered(pages: pa.Table) -> pa.Table:
+    """Rows by URL, those of a URL in the order of preference."""
+    keys = pages.append_column("_time", pc.fill_null(pages["fetched_at"].cast(pa.int64()), _OLDEST))
+    for name in ("text", "title"):
+        keys = keys.append_column(f"_has_{name}", pages[name].is_valid().cast(pa.int8()))
+    for name in ("content_digest", "title", "text", "language"):
+        keys = keys.set_column(keys.schema.get_field_index(name), name, pc.fill_null(keys[name], ""))
+    keys = keys.set_column(keys.schema.get_field_index("status"), "status", pc.fill_null(keys["status"], 0))
+    preferred = ("_time", "content_digest", "title", "text", "status", "_has_text", "_has_title", "language")
+    order = pc.sort_indices(keys, sort_keys=[("url", "ascending"), *((name, "descending") for name in preferred)])
+    return pages.take(order).combine_chunks()
 
 
 def _same_times(times: pa.ChunkedArray, first: Int64s) -> npt.NDArray[np.bool_]:
@@ -117,12 +145,32 @@ def _filled(ordered: pa.Table, starts: Int64s, fetch: Int64s) -> pa.Table:
     columns: list[pa.ChunkedArray] = []
     for column in ordered.columns:
         array = column_array(column)
-        usable = np.flatnonzero(np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False)) & (fetch >= 0))
-        pages, first = np.unique(fetch[usable], return_index=True)
-        place = starts.copy()
-        place[pages] = usable[first]
-        columns.append(pa.chunked_array([array.take(pa.array(place))]))
+        valid = np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False))
+        columns.append(pa.chunked_array([array.take(pa.array(_first_rows(np.where(valid, fetch, -1), starts)))]))
     return pa.table(columns, schema=ordered.schema)
+
+
+def _first_rows(page: Int64s, starts: Int64s) -> Int64s:
+    """The first row of each page, the one at `starts` for pages without any.
+
+    Args:
+        page: page that each row counts for, or -1.
+        starts: a row of each page.
+    """
+    rows = np.flatnonzero(page >= 0)
+    pages, first = np.unique(page[rows], return_index=True)
+    place = starts.copy()
+    place[pages] = rows[first]
+    return place
+
+
+def _without_empty(pages: pa.Table) -> pa.Table:
+    """Pages with null in place of a title or text that is empty."""
+    for name in ("title", "text"):
+        position = pages.schema.get_field_index(name)
+        column = pc.if_else(pc.equal(pages[name], ""), None, pages[name])
+        pages = pages.set_column(position, pages.schema.field(position), column)
+    return pages
 
 
 def _runs(values: pa.Array) -> Int64s:
@@ -146,52 +194,65 @@ def page_partition(
         (table name, table), all but the links sorted by URL; an alias that is older than the page found at its address
         is left out, and so are links of older captures, which a table `balance` counts.
     """
-    newest = PAGES.empty()
+    found = Newest(PAGES.empty(), HISTORY.empty(), PAGES.empty(), PAGES.empty())
     past = [] if history is None else [history.select(HISTORY.schema.names).cast(HISTORY.schema)]
     if pages is not None:
-        newest, earlier = newest_pages(pages.select(PAGES.schema.names))
-        past.append(earlier)
-    yield PAGES.name, newest
+        found = newest_pages(pages.select(PAGES.schema.names))
+        past.append(found.history)
+    yield PAGES.name, found.pages
     if captured is not None:
-        links = current_links(captured, newest)
+        links = current_links(captured, found.newest, found.shown)
         yield LINKS.name, links
         yield BALANCE, _event("outdated", LINKS.name, captured.num_rows - links.num_rows)
     if past:
         yield HISTORY.name, _sorted_history(pa.concat_tables(past))
     if aliases is not None:
-        yield ALIASES.name, _current_aliases(aliases.select(ALIASES.schema.names).cast(ALIASES.schema), newest)
+        yield ALIASES.name, _current_aliases(aliases.select(ALIASES.schema.names).cast(ALIASES.schema), found.pages)
 
 
-def current_links(captured: pa.Table, pages: pa.Table) -> pa.Table:
-    """The links (`LINKS`) of those captures that `pages` shows.
+def current_links(captured: pa.Table, newest: pa.Table, shown: pa.Table) -> pa.Table:
+    """The links (`LINKS`) of those captures that pages show.
 
-    A capture is shown if its time is that of the row, or its content is, as the digests say: a newer record that found
-    the same content, even one that tells no links, leaves the older one's as they are. Captures whose time is unknown
-    are shown by a row without a time that says what they say.
+    A capture is shown if its time is that of the page's newest capture, or its content is, as the digests say: a newer
+    record that found the same content, even one that tells no links, leaves the older one's as they are. Captures whose
+    time is unknown are shown by a row without a time that says what they say. Where no link is from the newest capture,
+    those of the capture that the page's content is from count.
 
     Args:
         captured: links with their captures (`LINKS` and `CAPTURES`).
-        pages: one row for each URL (`PAGES`); links of other URLs are kept.
+        newest: the newest capture of each URL (`PAGES`); links of other URLs are kept.
+        shown: the capture that the content is from, in the same order (`PAGES`).
     """
-    ids = text_ids(pages["url"])
+    ids = text_ids(newest["url"])
     order = np.argsort(ids)
     place = positions(ids[order], text_ids(captured["source_url"]))
     known = place >= 0
-    rows = pa.array(np.where(known, order[np.maximum(place, 0)] if len(order) else 0, 0), mask=~known)
-    own = {name: column_array(pages[name]).take(rows) for name in ("fetched_at", "content_digest")}
-    when = column_array(captured["captured_at"])
-    dated = np.asarray(column_array(pages["fetched_at"]).is_valid())
-    states = np.zeros(pages.num_rows, dtype=np.int64)
-    states[~dated] = page_states(pages.filter(pa.array(~dated)))
-    state = pa.array(states, mask=dated).take(rows)
-    shown = pc.or_(
-        pc.fill_null(pc.equal(when, own["fetched_at"]), False),
-        pc.or_(
-            pc.fill_null(pc.equal(column_array(captured["captured_digest"]), own["content_digest"]), False),
-            pc.fill_null(pc.equal(column_array(captured["captured_state"]), state), False),
-        ),
+    rows = np.where(known, order[np.maximum(place, 0)] if len(order) else 0, -1)
+    own = _are_of(captured, newest, rows)
+    has_own = np.zeros(newest.num_rows, dtype=np.bool_)
+    has_own[rows[own]] = True
+    by_content = np.zeros(len(rows), dtype=np.bool_)
+    by_content[known] = ~has_own[rows[known]]
+    kept = ~known | own | (by_content & _are_of(captured, shown, rows))
+    return captured.filter(pa.array(kept)).select(LINKS.schema.names).cast(LINKS.schema)
+
+
+def _are_of(captured: pa.Table, captures: pa.Table, rows: Int64s) -> npt.NDArray[np.bool_]:
+    """Which links are from the capture that is at their row of `captures`; none where the row is -1."""
+    chosen = pa.array(np.maximum(rows, 0), mask=rows < 0)
+    own = {name: column_array(captures[name]).take(chosen) for name in ("fetched_at", "content_digest")}
+    dated = np.asarray(column_array(captures["fetched_at"]).is_valid())
+    states = np.zeros(captures.num_rows, dtype=np.int64)
+    states[~dated] = page_states(captures.filter(pa.array(~dated)))
+    pairs = (
+        (captured["captured_at"], own["fetched_at"]),
+        (captured["captured_digest"], own["content_digest"]),
+        (captured["captured_state"], pa.array(states, mask=dated).take(chosen)),
     )
-    return captured.filter(pc.or_(shown, pa.array(~known))).select(LINKS.schema.names).cast(LINKS.schema)
+    of = np.zeros(len(rows), dtype=np.bool_)
+    for said, capture in pairs:
+        of |= pc.fill_null(pc.equal(column_array(said), capture), False).to_numpy(zero_copy_only=False)
+    return of
 
 
 def _current_aliases(aliases: pa.Table, pages: pa.Table) -> pa.Table:

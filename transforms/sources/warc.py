@@ -7,7 +7,9 @@
 | PDF or XML with a title, status 2xx | page with this title, without text and links |
 | redirect (301, 302, 303, 307, 308) | alias |
 | response 404 or 410 | page row without text |
-| response 304, revisit | history row: the page was visited, its content is the one with this digest |
+| response 304, revisit of the same URL | history row: the page was visited, its content is the one with this digest |
+| revisit of another URL's content, status 2xx | page row without content |
+| revisit with another status | as a response with that status |
 | other statuses, other content types, requests, metadata, warcinfo, conversion | ignored, by reason |
 | damaged, truncated, too large, without a usable URL | rejected, by reason |
 
@@ -17,6 +19,7 @@ A page that asks not to be indexed keeps its row and links, but not its title an
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import BinaryIO
 
 from semrank.transforms.sources.archive import Record, read_records
@@ -24,7 +27,17 @@ from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
 from semrank.transforms.sources.documents import document_title, may_have_title
 from semrank.transforms.sources.html import MAX_TEXT_CHARS, decode_html, guess_language, read_html
 from semrank.transforms.sources.links import PageLinks
-from semrank.transforms.sources.pages import CrawlLimits, Fetch, content_digest, microseconds, page, settle_status
+from semrank.transforms.sources.pages import (
+    NOT_MODIFIED,
+    CrawlLimits,
+    Fetch,
+    content_digest,
+    microseconds,
+    page,
+    revisit,
+    settle_status,
+    unchanged,
+)
 from semrank.transforms.sources.payload import (
     HTML_TYPES,
     HttpMessage,
@@ -36,7 +49,7 @@ from semrank.transforms.sources.payload import (
 from semrank.transforms.sources.urls import canonical_url
 
 STAGE = "warc"
-NOT_MODIFIED = 304
+_NOT_MODIFIED_PROFILE = "/revisit/server-not-modified"
 PLAIN_TEXT = "text/plain"
 
 
@@ -88,11 +101,7 @@ def _settle_fetch(builder: BatchBuilder, record: Record, url: str, described: st
         builder.count("payload-cut-by-crawler")
     digest = record.headers.get("warc-payload-digest")
     if record.kind == "revisit":
-        stored = parse_http(record.block)
-        if stored is not None and not _may_be_page(stored.content_type):
-            builder.ignore("not-html")
-        else:
-            _revisit(builder, url, fetched_at, digest)
+        _settle_revisit(builder, record, Fetch(url, fetched_at, None, digest, described))
         return
     content_type = media_type(record.headers.get("content-type"))
     if record.kind == "resource" and content_type != "application/http":
@@ -106,7 +115,7 @@ def _settle_fetch(builder: BatchBuilder, record: Record, url: str, described: st
         message = parsed
         fetch = Fetch(url, fetched_at, parsed.status, digest, described)
     if message.status == NOT_MODIFIED:
-        _revisit(builder, url, fetched_at, digest)
+        unchanged(builder, fetch)
     elif not settle_status(builder, fetch, message.headers.get("location")):
         _settle_content(builder, fetch, message, limits)
 
@@ -115,9 +124,20 @@ def _may_be_page(content_type: str | None) -> bool:
     return content_type is None or content_type in HTML_TYPES or content_type == PLAIN_TEXT
 
 
-def _revisit(builder: BatchBuilder, url: str, fetched_at: int | None, digest: str | None) -> None:
-    builder.append("history", (url, fetched_at, digest))
-    builder.use()
+def _settle_revisit(builder: BatchBuilder, record: Record, fetch: Fetch) -> None:
+    """A revisit tells a visit with a status and headers of its own; only the payload is an earlier record's."""
+    message = parse_http(record.block)
+    if message is not None:
+        fetch = replace(fetch, status=message.status)
+    profile = record.headers.get("warc-profile", "").strip("<> ")
+    if fetch.status == NOT_MODIFIED or profile.endswith(_NOT_MODIFIED_PROFILE):
+        unchanged(builder, fetch)
+    elif message is not None and settle_status(builder, fetch, message.headers.get("location")):
+        return
+    elif message is not None and not _may_be_page(message.content_type):
+        builder.ignore("not-html")
+    else:
+        revisit(builder, fetch, record.headers.get("warc-refers-to-target-uri"))
 
 
 def _settle_content(builder: BatchBuilder, fetch: Fetch, message: HttpMessage, limits: CrawlLimits) -> None:
@@ -136,7 +156,7 @@ def _settle_content(builder: BatchBuilder, fetch: Fetch, message: HttpMessage, l
         return
     fetch = _digested(fetch, body.content)
     if content_type == PLAIN_TEXT:
-        text = decode_html(body.content, message.charset)[:MAX_TEXT_CHARS].strip() or None
+        text = decode_html(body.content, message.charset)[:MAX_TEXT_CHARS].strip()
         page(builder, fetch, title=None, text=text, language=guess_language(text))
         return
     html = read_html(
@@ -147,7 +167,7 @@ def _settle_content(builder: BatchBuilder, fetch: Fetch, message: HttpMessage, l
         refresh=message.headers.get("refresh"),
         max_links=limits.max_links,
     )
-    page(builder, fetch, title=html.title, text=html.text, language=html.language, links=html.links)
+    page(builder, fetch, title=html.title, text=html.text or "", language=html.language, links=html.links)
 
 
 def _settle_document(builder: BatchBuilder, fetch: Fetch, message: HttpMessage, limits: CrawlLimits) -> None:
@@ -160,7 +180,7 @@ def _settle_document(builder: BatchBuilder, fetch: Fetch, message: HttpMessage, 
     if title is None:
         builder.ignore("not-html")
     else:
-        page(builder, fetch, title=title, text=None, language=None)
+        page(builder, fetch, title=title, text="", language=None)
 
 
 def _digested(fetch: Fetch, content: bytes) -> Fetch:

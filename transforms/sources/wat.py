@@ -112,7 +112,7 @@ def _settle_page(
     for content in refreshes:
         links.refresh_to(content)
     title = None if links.noindex else squeeze(_text(head, "Title"), MAX_TITLE_CHARS)
-    page(builder, fetch, title=title, text=None, language=None, links=links)
+    page(builder, fetch, title=title or "", text=None, language=None, links=links)
 
 
 def _member(value: Any, *path: str) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def read(
                     builder,
                     Fetch(url, microseconds(record.headers.get("warc-date")), None, None, described),
                     title=squeeze(title, MAX_TITLE_CHARS),
-                    text=rest.strip() or None,
+                    text=rest.strip(),
                     language=language or guess_language(rest),
                 )
         yield from builder.drain()

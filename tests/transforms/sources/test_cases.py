@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from semrank.transforms.sources import nutch, snapshot, warc
+from semrank.transforms.sources.batch import SourceBatch
 from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.steps import _tables
 from tests.transforms.sources.logs.helpers import Outcome, read_all
 
 SITE = "https://www.example.org"
@@ -47,3 +54,54 @@ def test_names_of_json_fields(cases: Path) -> None:
     outcome = log("nginx-json", cases / "log-nginx-json-names" / "access.json")
     paths = ("/a?id=7", "/b?id=7", "/c/spring-tour/?id=7", "/d?id=7", "/e", "/f", "/g")
     assert [visit["url"] for visit in outcome.visits] == [f"{SITE}{path}" for path in paths]
+
+
+def snapshot_of(*sources: Iterable[SourceBatch]) -> dict[str, list[dict[str, Any]]]:
+    """Pages, links, aliases and history of batches, as a snapshot has them."""
+    tables: dict[str, list[pa.Table]] = {}
+    for batches in sources:
+        for batch in batches:
+            for name, table in _tables(batch):
+                tables.setdefault(name, []).append(table)
+    parts = [
+        pa.concat_tables(tables[name]) if name in tables else None
+        for name in ("pages", "aliases", "history", "captured")
+    ]
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, table in snapshot.page_partition(*parts):
+        found.setdefault(name, []).extend(table.to_pylist())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("file", "zone"),
+    [
+        ("part-00000.csv", None),
+        ("part-00000.csv", "Asia/Shanghai"),
+        ("part-ist.csv", None),
+        ("part-ist.csv", "Asia/Kolkata"),
+        ("part-jst.csv", None),
+    ],
+)
+def test_dump_in_an_ambiguous_zone(cases: Path, file: str, zone: str | None) -> None:
+    folder = cases / "nutch-cst"
+    with (folder / "seg.warc").open("rb") as archive, (folder / file).open("rb") as dump:
+        found = snapshot_of(warc.read(archive, source="w"), nutch.read(dump, source="n", zone=zone))
+    (page,) = found["pages"]
+    assert (page["title"], page["fetched_at"].isoformat()) == ("Weather stations", "2024-05-01T10:00:00+00:00")
+    assert "mountain weather stations" in page["text"]
+    assert [row["target_url"] for row in found["links"]] == [f"{SITE}/next"]
+
+
+def test_revisits(cases: Path) -> None:
+    with (cases / "revisits" / "rev.warc").open("rb") as archive:
+        batches = list(warc.read(archive, source="w"))
+    found = snapshot_of(batches)
+    pages = {row["url"].removeprefix(SITE): (row["status"], row["title"]) for row in found["pages"]}
+    assert pages == {"/a": (200, "A"), "/b": (200, None), "/gone": (404, None), "/x404": (404, None)}
+    assert all(row["text"] is None for row in found["pages"] if row["url"] != f"{SITE}/a")
+    aliases = {row["url"]: row["target_url"] for row in found["aliases"]}
+    assert aliases == {f"{SITE}/old1": f"{SITE}/a", f"{SITE}/old2": f"{SITE}/next"}
+    days = [row["fetched_at"].day for row in found["history"] if row["url"] == f"{SITE}/a"]
+    assert days == [3, 4]
+    assert sum((Counter(batch.ignored) for batch in batches), Counter()) == {"status-5xx": 1}

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -246,6 +247,7 @@ def test_heritrix_log() -> None:
     found = together(heritrix.read(stream("\n".join(HERITRIX).encode()), source="f"))
     assert [(row["url"], row["status"], row["content_digest"]) for row in found["pages"]] == [
         (URL, 200, "sha1:B"),
+        ("http://example.com/new", 200, "sha1:D"),
         ("http://example.com/gone", 404, None),
     ]
     assert found["pages"][0]["fetched_at"] == NOON, "seconds, as the crawl's WARC files tell them"
@@ -261,6 +263,30 @@ def test_heritrix_log() -> None:
     assert (found["records"], found["used"]) == (11, 5)
     assert found["ignored"] == {"prerequisite": 1, "not-html": 1, "not-web": 1, "status-5xx": 1}
     assert found["rejected"] == {"layout-unknown": 1, "host-invalid": 1}
+
+
+def duplicate(status: int, annotation: str = "duplicate:digest", content_type: str = "text/html") -> str:
+    return f"2024-03-01T12:00:01.000Z {status} 10 {URL} - - {content_type} #1 20240301120000000+9 sha1:A - {annotation}"
+
+
+@pytest.mark.parametrize(
+    ("line", "pages", "history", "fate"),
+    [
+        (duplicate(200), [(200, "sha1:A")], 1, "used"),
+        (duplicate(200, "2t,warcRevisit:digest"), [(200, "sha1:A")], 1, "used"),
+        (duplicate(200, "no-duplicate:x"), [(200, "sha1:A")], 0, "used"),
+        (duplicate(404), [(404, None)], 0, "used"),
+        (duplicate(304, "warcRevisit:notModified"), [], 1, "used"),
+        (duplicate(301), [], 0, "redirect"),
+        (duplicate(503), [], 0, "status-5xx"),
+        (duplicate(200, content_type="image/png"), [], 0, "not-html"),
+    ],
+)
+def test_duplicates_in_heritrix_logs(line: str, pages: list[Any], history: int, fate: str) -> None:
+    found = together(heritrix.read(stream(line.encode()), source="f"))
+    assert [(row["status"], row["content_digest"]) for row in found["pages"]] == pages
+    assert len(found["history"]) == history
+    assert {"used": found["used"], **found["ignored"]}[fate] == 1
 
 
 def from_scrapy(*items: Any) -> dict[str, Any]:
@@ -337,6 +363,50 @@ def test_csv_header_is_the_one_that_is_looked_for() -> None:
     assert next(csv.reader([NUTCH_HEADER]))[3] == "Fetch Time"
 
 
+@pytest.mark.parametrize(
+    ("due", "zone", "fetched"),
+    [
+        ("Sun Mar 31 20:00:00 CST 2024", "Asia/Shanghai", NOON),
+        ("Sun Mar 31 06:00:00 CST 2024", None, None),
+        ("Sun Mar 31 05:00:00 PST 2024", None, None),
+        ("Sun Mar 31 07:00:00 CDT 2024", None, None),
+        ("Sun Mar 31 07:00:00 CDT 2024", "America/Chicago", NOON),
+        ("Sun Mar 31 20:00:00 PST 2024", "Asia/Manila", NOON),
+        ("Sun Mar 31 17:30:00 IST 2024", "Asia/Kolkata", NOON),
+        ("Sun Mar 31 17:30:00 IST 2024", None, None),
+        ("Sun Mar 31 21:00:00 JST 2024", None, NOON),
+        ("Sun Mar 31 21:00:00 JST 2024", "Asia/Shanghai", NOON),
+        ("Sun Mar 31 12:00:00 UTC 2024", "Asia/Shanghai", NOON),
+    ],
+)
+def test_zones_of_several_meanings_are_told(due: str, zone: str | None, fetched: datetime | None) -> None:
+    for line in (nutch_line(due=due), nutch_json(fetchTime=due)):
+        found = together(nutch.read(stream(line.encode()), source="f", zone=zone))
+        assert found["pages"][0]["fetched_at"] == fetched
+        assert found["counters"] == ({} if fetched else {"date-missing-or-invalid": 1, "zone-ambiguous": 1})
+
+
+def test_the_hour_that_comes_twice_is_told_by_its_abbreviation() -> None:
+    for text, hour in (("CDT", 6), ("CST", 7)):
+        line = nutch_line(due=f"Sun Nov 03 01:30:00 {text} 2024")
+        found = together(nutch.read(stream(line.encode()), source="f", zone="America/Chicago"))
+        assert found["pages"][0]["fetched_at"] == datetime(2024, 10, 4, hour, 30, tzinfo=UTC)
+
+
+def test_certain_zones_have_one_meaning() -> None:
+    meanings: dict[str, set[int]] = {}
+    moments = [datetime(year, month, 1, tzinfo=UTC) for year in range(2019, 2031) for month in (1, 7)]
+    for name in available_timezones():
+        for moment in moments:
+            local = moment.astimezone(ZoneInfo(name))
+            offset = local.utcoffset()
+            assert offset is not None
+            meanings.setdefault(local.tzname() or "", set()).add(round(offset.total_seconds()) // 60)
+    for abbreviation, minutes in nutch._ZONES.items():
+        assert meanings.get(abbreviation, {minutes}) == {minutes}
+    assert {name for name in ("CST", "CDT", "PST", "IST") if len(meanings[name]) > 1} == {"CST", "CDT", "PST", "IST"}
+
+
 def test_index_of_a_published_page(shared_data: Path) -> None:
     from semrank.transforms.sources import warc
 
@@ -357,7 +427,7 @@ def test_what_a_crawl_tells_beside_its_archive_does_not_outdate_it(told: str) ->
     }[told]()
     archived = {"url": URL, "fetched_at": NOON, "status": None, "title": "T", "text": TEXT}
     rows = [batch.tables["pages"] for batch in beside] + [conform(pa.Table.from_pylist([archived]), PAGES)]
-    pages, history = newest_pages(pa.concat_tables(rows))
-    (page,) = (row for row in pages.to_pylist() if row["url"] == URL)
+    newest = newest_pages(pa.concat_tables(rows))
+    (page,) = (row for row in newest.pages.to_pylist() if row["url"] == URL)
     assert (page["title"], page["text"], page["status"], page["fetched_at"]) == ("T", TEXT, 200, NOON)
-    assert history.num_rows == 0
+    assert newest.history.num_rows == 0

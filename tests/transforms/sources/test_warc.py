@@ -94,6 +94,35 @@ def test_revisits_become_history() -> None:
     assert (found["used"], found["ignored"]) == (3, {"not-html": 1})
 
 
+OTHER = "http://other.example/page"
+
+
+@pytest.mark.parametrize(
+    ("original", "block", "rows", "fate"),
+    [
+        (URL, http(b""), {"history": [URL]}, "used"),
+        (f"<{URL}#part>", http(b""), {"history": [URL]}, "used"),
+        (OTHER, http(b""), {"pages": [200]}, "used"),
+        (OTHER, b"", {"pages": [None]}, "used"),
+        (None, http(b""), {"pages": [200], "history": [URL]}, "used"),
+        (OTHER, http(b"", "404 Not Found"), {"pages": [404]}, "used"),
+        (URL, http(b"", "410 Gone"), {"pages": [410]}, "used"),
+        (OTHER, http(b"", "301 Moved", None, Location="/next"), {"aliases": ["http://example.com/next"]}, "used"),
+        (URL, http(b"", "500 Oops"), {}, "status-5xx"),
+        (OTHER, http(b"", "304 Not Modified"), {"history": [URL]}, "used"),
+        (OTHER, http(b"", content_type="image/png"), {}, "not-html"),
+    ],
+)
+def test_revisits_tell_visits(original: str | None, block: bytes, rows: dict[str, list[Any]], fate: str) -> None:
+    record = warc(block, kind="revisit", WARC_Payload_Digest="sha1:A", WARC_Refers_To_Target_URI=original or "-")
+    found = ingest(record if original else record.replace(b"WARC-Refers-To-Target-URI: -\r\n", b""))
+    assert [row["status"] for row in found["pages"]] == rows.get("pages", [])
+    assert [row["url"] for row in found["history"]] == rows.get("history", [])
+    assert [row["target_url"] for row in found["aliases"]] == rows.get("aliases", [])
+    assert all(row["text"] is None for row in found["pages"])
+    assert {"used": found["used"], **found["ignored"]}[fate] == 1
+
+
 def test_resources_and_plain_text() -> None:
     text = b"These are the plain words of a text file, enough of them to tell the language."
     found = ingest(
@@ -171,7 +200,7 @@ def test_links_over_the_cap_are_counted() -> None:
 def test_pages_that_ask_not_to_be_indexed() -> None:
     for block in (http(b"<meta name=robots content=noindex>" + HTML), http(X_Robots_Tag="noindex")):
         found = ingest(warc(block))
-        assert (found["pages"][0]["title"], found["pages"][0]["text"]) == (None, None)
+        assert (found["pages"][0]["title"], found["pages"][0]["text"]) == (None, "")
         assert found["counters"]["noindex"] == 1
         assert len(found["links"]) == 1
 

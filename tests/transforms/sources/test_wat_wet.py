@@ -141,5 +141,5 @@ def test_text_of_wet_files() -> None:
     first, second = found["pages"]
     assert (first["title"], first["text"]) == ("A title", "The words of the page.\nMore words of it.")
     assert (first["language"], first["status"], first["content_digest"]) == ("de", None, None)
-    assert (second["title"], second["text"], second["language"]) == ("title only", None, None)
+    assert (second["title"], second["text"], second["language"]) == ("title only", "", None)
     assert (found["ignored"], found["rejected"]) == ({"warcinfo": 1}, {"host-invalid": 1, "record-truncated": 1})
