@@ -62,6 +62,7 @@ setup(
         "networkx>=3.2",
         "numpy>=2.0",
         "orjson>=3.10",
+        "prometheus-client>=0.20",
         "publicsuffixlist>=1.0",
         "pyarrow>=20",
         "PyYAML>=6",

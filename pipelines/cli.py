@@ -31,7 +31,8 @@ COMMANDS = {
     "rounds": "rank several rounds, each from the pages that the last one selected",
     "evaluate": "replay crawls over a labelled snapshot and compare rankers",
     "finish": "finish a round whose job was handed over to a service",
-    "report": "write a round or an evaluation as one HTML page",
+    "ls": "list the rounds of a crawl",
+    "report": "write a round, a crawl or an evaluation as one HTML page",
     "export": "write a round's selected URLs as a file that a crawler takes",
     "ontology": "write an ontology that was read or learned",
     "explain": "say why a URL has its rank, term by term",
@@ -153,6 +154,8 @@ def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
             status = _run_for_machines(run, getattr(parsed, MANIFESTS[command]))
         else:
             status = run()
+        if command in MANIFESTS and parsed.metrics is not None and status == 0:
+            _write_metrics(parsed.metrics, getattr(parsed, MANIFESTS[command]))
     except InputError as error:
         text = one_line(error)
         unknown = re.match(r"(--[\w-]+)\S*: unknown option", text)
@@ -199,6 +202,13 @@ def _run_for_machines(run: Callable[[], int], folder: str) -> int:
     return status
 
 
+def _write_metrics(path: str, folder: str) -> None:
+    from semrank.pipelines.folders import manifests
+    from semrank.pipelines.prometheus import write_metrics
+
+    write_metrics(path, sorted(manifests(folder), key=lambda manifest: str(manifest["folder"])))
+
+
 def leave(status: int) -> NoReturn:
     """Ends the process with an exit status, without taking the interpreter apart.
 
@@ -228,6 +238,10 @@ def command_parser(command: str, module: ModuleType) -> _Parser:
     what = "the manifest, a JSON object a line," if command in MANIFESTS else "the result as JSON"
     general = parser._optionals
     general.add_argument("--json", action="store_true", help=f"print {what} in place of a summary")
+    if command in MANIFESTS:
+        general.add_argument(
+            "--metrics", metavar="FILE", help="write figures of the run to a file in the text format of Prometheus"
+        )
     add_config_option(general)
     verbosity = general.add_mutually_exclusive_group()
     verbosity.add_argument("--quiet", action="store_true", help="say nothing but errors and the result")

@@ -1,8 +1,9 @@
-"""Writes a round or an evaluation as one HTML page that needs nothing else: no server, no request to anywhere.
+"""Writes a round, a crawl or an evaluation as one HTML page that needs nothing else: no server, no request to anywhere.
 
 A round's page has the top of the frontier with filters, a sample of the rest, scores and gamma, hosts, what changed
-since the round before, the keyword hierarchy and the queue's concepts as drawings, rejects, and stages. An evaluation's
-page has its means and curves. The frontier is read file by file, so that its size does not matter.
+since the round before, the keyword hierarchy and the queue's concepts as drawings, rejects, and stages. A crawl's page
+has the figures of its rounds as curves and as a list. An evaluation's page has its means and curves. The frontier is
+read file by file, so that its size does not matter.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import html
 import json
 import string
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any
@@ -23,6 +24,7 @@ import pyarrow.compute as pc
 
 from semrank.pipelines import folders
 from semrank.pipelines.answers import answer
+from semrank.pipelines.crawl import RoundFigures, crawl_figures
 from semrank.pipelines.evaluation_plots import mean_curves, mean_sweeps
 from semrank.pipelines.manifest import Manifest
 from semrank.schemas.errors import InputError
@@ -37,6 +39,7 @@ from semrank.transforms.weblog.relations import ISA, PART_OF
 EXAMPLES = """\
 examples:
   semrank report --round round-0000 --output round.html
+  semrank report --rounds rounds --output crawl.html
   semrank report --evaluation evaluation --output evaluation.html
 """
 
@@ -67,10 +70,22 @@ CHARTS = (
 """Curves of an evaluation (P13 Figs. 5 to 9): columns and names of the two axes."""
 
 
+CRAWL_CHARTS = (
+    ("URLs", ("selected", "new", "known")),
+    ("score and relevance", ("mean_score", "relevance")),
+    ("hosts of the selected URLs", ("hosts",)),
+    ("drift of the topic from the first round", ("drift",)),
+    ("rejects", ("rejected",)),
+    ("seconds", ("seconds",)),
+)
+"""Charts of a crawl: what is drawn, and its columns of `RoundFigures`."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--round", metavar="ROUND", help="a finished round")
+    what.add_argument("--rounds", metavar="DIR", help="a crawl: folder of finished rounds, as of `semrank rounds`")
     what.add_argument("--evaluation", metavar="DIR", help="a finished evaluation")
     parser.add_argument("--output", required=True, metavar="FILE", help="the page to write, .html")
     parser.add_argument(
@@ -83,12 +98,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
     if not arguments.output.endswith((".html", ".htm")):
         raise InputError(f"--output: found {arguments.output}, expected a name that ends in .html")
-    inputs = [arguments.round or arguments.evaluation]
+    inputs = [arguments.round or arguments.rounds or arguments.evaluation]
     folders.check_file("--output", arguments.output, overwrite=arguments.overwrite, inputs=inputs)
     if arguments.round is not None:
         title, subtitle, facts = _round_facts(arguments.round, arguments.previous)
     elif arguments.previous is not None:
-        raise InputError(f"--previous {arguments.previous}: found --evaluation, expected --round")
+        found = "--evaluation" if arguments.rounds is None else "--rounds"
+        raise InputError(f"--previous {arguments.previous}: found {found}, expected --round")
+    elif arguments.rounds is not None:
+        title, subtitle, facts = _crawl_facts(arguments.rounds, arguments.output)
     else:
         title, subtitle, facts = _evaluation_facts(arguments.evaluation)
     page = _page(title, subtitle, facts)
@@ -315,6 +333,51 @@ def _drawn(
         ],
         "note": note,
     }
+
+
+def _crawl_facts(folder: str, output: str) -> tuple[str, str, dict[str, Any]]:
+    """Figures of a crawl's rounds; a round whose own page lies beside the output is linked to it."""
+    rounds = crawl_figures(folder)
+    last = rounds[-1]
+    pages = {figures.folder: f"{_name(figures.folder)}.html" for figures in rounds}
+    beside = str(PurePosixPath(output).parent)
+    rows = [
+        {
+            **figures.as_dict(),
+            "round": _name(figures.folder),
+            "page": page if files.exists(files.join(beside, page)) else None,
+            "words": ", ".join(figures.topic),
+        }
+        for figures, page in zip(rounds, pages.values(), strict=True)
+    ]
+    charts = [
+        {"x": "round", "y": name, "lines": lines}
+        for name, columns in CRAWL_CHARTS
+        if (lines := [line for column in columns if (line := _round_line(rounds, column))])
+    ]
+    facts = {
+        "cards": [
+            ["rounds", f"{len(rounds):,}"],
+            ["URLs chosen so far", f"{last.harvested + last.selected:,}"],
+            ["selected last", f"{last.selected:,}"],
+            ["new of these", f"{last.new:,}"],
+            ["rejects", f"{sum(figures.rejected for figures in rounds):,}"],
+            ["seconds", f"{sum(figures.seconds for figures in rounds):,.1f}"],
+        ],
+        "rounds": rows,
+        "charts": charts,
+    }
+    return f"Crawl {_name(folder)}", f"ranker {last.ranker}; began with {rounds[0].queue}", {"crawl": facts}
+
+
+def _round_line(rounds: Sequence[RoundFigures], column: str) -> dict[str, Any] | None:
+    """A curve over the rounds of what is known of them, or None if that is nothing."""
+    known = [
+        (number, value) for number, figures in enumerate(rounds) if (value := getattr(figures, column)) is not None
+    ]
+    if not known:
+        return None
+    return _line(column.replace("_", " "), *zip(*known, strict=True))
 
 
 def _evaluation_facts(folder: str) -> tuple[str, str, dict[str, Any]]:

@@ -125,7 +125,7 @@ function ticksUpTo(most) {
 function curves(lines, { x, y, width = 420, height = 270 }) {
   const left = 48, bottom = 40, right = 16, top = 10;
   const points = lines.flatMap((line) => line.points);
-  const [ticksX, ticksY] = [0, 1].map((axis) => ticksUpTo(Math.max(1e-9, ...points.map((point) => point[axis]))));
+  const [ticksX, ticksY] = [0, 1].map((axis) => ticksUpTo(Math.max(...points.map((point) => point[axis])) || 1));
   const px = (v) => left + ((width - left - right) * v) / ticksX.at(-1), py = (v) => height - bottom - ((height - bottom - top) * v) / ticksY.at(-1);
   const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, role: "img", "aria-label": `${y} against ${x}` });
   const text = (attributes, content) => Object.assign(draw("text", attributes), { textContent: content });
@@ -279,6 +279,25 @@ function showRound(round) {
   section("parameters", "Parameters", table([{ name: "parameter", key: "name" }, { name: "value", key: "value" }], round.parameters).element);
 }
 
+function showCrawl(crawl) {
+  page.append(cards(crawl.cards));
+  const count = (name, key = name) => ({ name, key, number: true, show: (row) => whole(row[key]) });
+  const name = (row) => (row.page ? make("a", { href: row.page }, row.round) : row.round);
+  const columns = [
+    { name: "round", key: "round", show: name },
+    count("ranked"), count("selected"), count("new"), count("known"), count("hosts"),
+    { name: "mean score", key: "mean_score", number: true, show: (row) => short(row.mean_score, 3) },
+    { name: "relevance", key: "relevance", number: true, show: (row) => short(row.relevance, 3) },
+    { name: "drift", key: "drift", number: true, show: (row) => short(row.drift, 3) },
+    count("harvest", "harvested"), count("rejects", "rejected"),
+    { name: "seconds", key: "seconds", number: true, show: (row) => short(row.seconds, 1) },
+  ];
+  const held = (row) => Object.entries(row.held_back).map(([reason, urls]) => make("li", {}, `${whole(urls)} held back: ${reason}`));
+  const describe = (row) => make("div", {}, row.words ? make("p", {}, `topic: ${row.words}`) : null, make("ul", {}, ...held(row)), make("p", { class: "soft" }, `went on from ${row.queue}; ranker ${row.ranker}`));
+  section("rounds", "Rounds", make("p", { class: "soft" }, "Scores are relative to their round. Relevance is that of the pages fetched since the round before; drift is 1 - cosine of the topic's words and those of the first round. A row opens to show more."), table(columns, crawl.rounds, describe).element);
+  section("curves", "Over the rounds", make("div", { class: "columns" }, ...crawl.charts.map((chart) => curves(chart.lines, chart))));
+}
+
 function showEvaluation(evaluation) {
   page.append(cards(evaluation.cards));
   section("summary", "Means over topics", make("p", { class: "soft" }, evaluation.note), table(evaluation.columns.map((name) => ({ name, key: name, number: !["ranker", "mode", "measure"].includes(name), show: (row) => (typeof row[name] !== "number" ? row[name] ?? "" : ["pages", "topics"].includes(name) ? whole(row[name]) : short(row[name])) })), evaluation.summary).element);
@@ -292,4 +311,5 @@ document.getElementById("theme").addEventListener("click", () => {
   root.dataset.theme = dark ? "light" : "dark";
 });
 if (data.round) showRound(data.round);
+if (data.crawl) showCrawl(data.crawl);
 if (data.evaluation) showEvaluation(data.evaluation);

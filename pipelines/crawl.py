@@ -1,0 +1,157 @@
+"""A crawl over its rounds: one row of figures a round, for `semrank ls`, the report of a crawl, and metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from semrank.pipelines import folders
+from semrank.pipelines.manifest import Manifest
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import FRONTIER, HARVEST
+from semrank.transforms.columnar import files
+
+_COLUMNS = FRONTIER.columns("host", "score", "selected", "fetched", "held_back")
+
+
+@dataclass(frozen=True)
+class RoundFigures:
+    """A finished round in few numbers.
+
+    Attributes:
+        folder: its folder.
+        ranker: what the score is.
+        ranked: number of URLs of the frontier.
+        selected: number of selected URLs.
+        new: selected URLs that the snapshot does not have.
+        known: selected URLs that were fetched before.
+        hosts: number of hosts of the selected URLs.
+        mean_score: mean score of the selected URLs, or None if nothing is selected.
+        held_back: reason -> URLs that are not selected.
+        harvested: number of URLs that the crawl chose so far.
+        relevance: mean relevance of the pages that were fetched since the round before, or None if it is unknown.
+        rejected: number of rejects.
+        seconds: duration of the run.
+        topic: the strongest words of the topic with their weights; empty if the round does not name them.
+        drift: 1 - cosine of the topic's words and those of the first round, or None if they are unknown.
+        queue: the seeds file or the round that it went on from.
+    """
+
+    folder: str
+    ranker: str
+    ranked: int
+    selected: int
+    new: int
+    known: int
+    hosts: int
+    mean_score: float | None
+    held_back: dict[str, int]
+    harvested: int
+    relevance: float | None
+    rejected: int
+    seconds: float
+    topic: dict[str, float]
+    drift: float | None
+    queue: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields, as JSON can hold them."""
+        return asdict(self)
+
+
+def round_figures(folder: str, first_topic: Mapping[str, float] | None = None) -> RoundFigures:
+    """The figures of a finished round.
+
+    Args:
+        folder: the round's folder.
+        first_topic: words of the first round's topic, from which `drift` is measured.
+
+    Raises:
+        InputError: the round is unfinished or damaged.
+    """
+    manifest = Manifest.of(folder, "round")
+    total, held = _Selection(), dict[str, int]()
+    for part in folders.read_parts(folder, _COLUMNS):
+        total.add(part)
+        for entry in pc.value_counts(part["held_back"].combine_chunks().drop_null()).to_pylist():
+            held[entry["values"]] = held.get(entry["values"], 0) + entry["counts"]
+    topic = {str(word): float(weight) for word, weight in manifest.entries.get("topic", {}).get("words", [])}
+    return RoundFigures(
+        folder=folder,
+        ranker=manifest.text("parameters", "ranker"),
+        ranked=manifest.whole("rows", FRONTIER.name),
+        selected=total.selected,
+        new=total.new,
+        known=total.selected - total.new,
+        hosts=len(total.hosts),
+        mean_score=total.score / total.selected if total.selected else None,
+        held_back=dict(sorted(held.items())),
+        harvested=manifest.whole("rows", HARVEST.name),
+        relevance=manifest.entries.get("topic", {}).get("relevance"),
+        rejected=sum(manifest.members("rejected").values()),
+        seconds=manifest.number("seconds"),
+        topic=topic,
+        drift=_drift(topic, topic if first_topic is None else first_topic),
+        queue=manifest.text("inputs", "queue", "path"),
+    )
+
+
+class _Selection:
+    """Sums over the selected URLs of a frontier that is read part by part."""
+
+    def __init__(self) -> None:
+        self.selected, self.new, self.score = 0, 0, 0.0
+        self.hosts: set[str] = set()
+
+    def add(self, part: pa.Table) -> None:
+        chosen = part.filter(part["selected"])
+        self.selected += chosen.num_rows
+        self.new += chosen.num_rows - int(pc.sum(chosen["fetched"]).as_py() or 0)
+        self.score += math.fsum(chosen["score"].to_pylist())
+        self.hosts.update(pc.unique(chosen["host"]).to_pylist())
+
+
+def _drift(topic: Mapping[str, float], first: Mapping[str, float]) -> float | None:
+    if not topic or not first:
+        return None
+    product = math.fsum(weight * first.get(word, 0.0) for word, weight in topic.items())
+    return 1.0 - product / (math.hypot(*topic.values()) * math.hypot(*first.values()))
+
+
+def round_folders(folder: str) -> tuple[list[str], list[str]]:
+    """The finished and the unfinished rounds in a folder, by name; each is the path of a round's folder."""
+    names = sorted({_child(folder, str(file.path)) for file in files.match(files.join(folder, "*", "**"))})
+    finished, unfinished = [], []
+    for name in names:
+        path = files.join(folder, name)
+        if files.exists(files.join(path, files.MANIFEST)):
+            if files.read_json(files.join(path, files.MANIFEST)).get("kind") == "round":
+                finished.append(path)
+        elif files.match(files.join(path, HARVEST.name, "*.parquet")):
+            unfinished.append(path)
+    return finished, unfinished
+
+
+def _child(folder: str, path: str) -> str:
+    return path.removeprefix(folder.rstrip("/") + "/").split("/")[0]
+
+
+def crawl_figures(folder: str) -> list[RoundFigures]:
+    """The figures of all finished rounds in a folder, in the order of their names.
+
+    Raises:
+        InputError: there is no finished round, or one is damaged.
+    """
+    finished, unfinished = round_folders(folder)
+    if not finished:
+        found = f"{len(unfinished)} unfinished" if unfinished else "none"
+        raise InputError(f"{folder}: found {found}, expected at least one finished round as in {folder}/round-0000")
+    rounds: list[RoundFigures] = []
+    for path in finished:
+        rounds.append(round_figures(path, rounds[0].topic if rounds else None))
+    return rounds

@@ -1,0 +1,72 @@
+"""Lists the rounds of a crawl: what each ranked and selected, how long it took, and which are unfinished."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from semrank.pipelines.crawl import RoundFigures, round_figures, round_folders
+from semrank.schemas.errors import InputError
+
+EXAMPLES = """\
+example:
+  semrank ls rounds
+"""
+
+_COLUMNS = ("round", "ranked", "selected", "new", "known", "hosts", "score", "harvest", "rejects", "seconds", "ranker")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's options."""
+    parser.add_argument("folder", metavar="DIR", help="folder of rounds, as `semrank rounds --output` names it")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command; gives the exit status."""
+    finished, unfinished = round_folders(arguments.folder)
+    if not finished and not unfinished:
+        raise InputError(f"{arguments.folder}: found no round, expected folders of rounds as in round-0000")
+    rounds: list[RoundFigures] = []
+    for path in finished:
+        rounds.append(round_figures(path, rounds[0].topic if rounds else None))
+    if arguments.json:
+        for figures in rounds:
+            print(json.dumps(figures.as_dict(), ensure_ascii=False, sort_keys=True))
+        return 0
+    if rounds:
+        print("\n".join(_lines([_COLUMNS, *map(_cells, rounds)])))
+    for path in unfinished:
+        print(f"{_name(path)}: unfinished, without a manifest")
+    return 0
+
+
+def _cells(figures: RoundFigures) -> tuple[str, ...]:
+    counts = (figures.ranked, figures.selected, figures.new, figures.known, figures.hosts)
+    score = "" if figures.mean_score is None else f"{figures.mean_score:.3f}"
+    further = (f"{figures.harvested:,}", f"{figures.rejected:,}", f"{figures.seconds:,.1f}", figures.ranker)
+    return (_name(figures.folder), *(f"{count:,}" for count in counts), score, *further)
+
+
+def _lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Rows as lines; the first and the last column are aligned left, numbers right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    last = len(widths) - 1
+    return [
+        "  ".join(
+            text.ljust(width) if place in (0, last) else text.rjust(width)
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _name(folder: str) -> str:
+    return PurePosixPath(folder.rstrip("/")).name
+
+
+if __name__ == "__main__":
+    from semrank.pipelines.cli import command_main, leave
+
+    leave(command_main("ls"))
