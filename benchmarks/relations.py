@@ -36,7 +36,7 @@ from semrank.transforms.context.steps import VOCABULARY_SCHEMA, clicked_links, p
 from semrank.transforms.context.words import lemmas_of
 from semrank.transforms.weblog.clicks import NO_GROUP
 from semrank.transforms.weblog.groups import USER_GROUP_SCHEMA
-from semrank.transforms.weblog.relations import ISA, PART_OF, merge_pairs
+from semrank.transforms.weblog.relations import ISA, OWN_WORD_SCHEMA, PART_OF, RelationSettings, merge_pairs
 from semrank.transforms.weblog.steps import LearnRelations
 
 CLICKS_ROWS = 20_000_000
@@ -120,18 +120,17 @@ def _build(pipeline: beam.Pipeline, *, folder: str, output: Path) -> None:
         )
     )
     words = pipeline | ReadParquet("read vocabulary", [f"{folder}/vocabulary.parquet"], VOCABULARY_SCHEMA.names)
-    isa, part_of = words | LearnRelations(
+    learned = words | LearnRelations(
         table_files(folder, CLICKS.name),
         links=followed,
         users=read[USERS],
         partitions=clicks,
         link_partitions=max(clicks, links),
         words_of=words_of,
-        groups="given",
-        max_words=MAX_WORDS,
-        min_support=1,
+        own_words=pipeline | "no keywords" >> beam.Create([OWN_WORD_SCHEMA.empty_table()]).with_output_types(pa.Table),
+        settings=RelationSettings(max_words=MAX_WORDS),
     )
-    for name, pairs in ((ISA, isa), (PART_OF, part_of)):
+    for name, pairs in ((ISA, learned.isa), (PART_OF, learned.part_of)):
         {"pairs": pairs} | WritePartitions(f"write {name}", str(output / name), _merged, partitions=1, key="source")
 
 

@@ -35,6 +35,8 @@ SIGMAS = ("lift", "as-printed")
 USER_GROUPS = ("given", "one", "minhash")
 INTENSION_NORMS = ("min", "max")
 C_EDGES = ("distinct", "clicks")
+BASES = ("last", "seeds")
+LOG_SCOPES = ("all", "topic")
 
 
 QUEUE_GROUP, SELECTION, RANKING, SEMRANK_GROUP, LOG = "queue", "selection", "ranker", "SemRank", "log"
@@ -125,6 +127,22 @@ class RoundConfig:
     min_support: int = _semrank(1, "smallest number of URLs of a concept", metavar="N", low=1)
     keywords_per_page: int = _semrank(12, "best words of a page, or of the anchors of a URL", metavar="K", low=1)
     write_lattices: bool = _semrank(False, "write the current lattice, too", plain=True)
+    base: str = _semrank(
+        "last",
+        "pages of the base lattice: last, what the round before selected, or seeds; the candidates are then what all "
+        "harvested pages link to",
+        metavar="PAGES",
+        choices=BASES,
+    )
+    log_scope: str = _log(
+        "all",
+        "clicks that relations and probabilities are learned from; topic: after queries that share a word with the "
+        "base lattice or the query",
+        metavar="SCOPE",
+        choices=LOG_SCOPES,
+    )
+    isa_needs_word: bool = _log(False, "a page counts for a word in relations only where the word is its keyword")
+    query_words: bool = _log(True, "words of queries are words of the unfetched URLs that were clicked after them")
     c_edges: str = option(
         "distinct", "distinct counts each pair of pages once, clicks every click", LOG, metavar="WAY", choices=C_EDGES
     )

@@ -67,7 +67,15 @@ from semrank.transforms.context.links import followed_links, read_links
 from semrank.transforms.context.memory import HARVEST as HELD_HARVEST
 from semrank.transforms.context.memory import QUEUE
 from semrank.transforms.context.objects import ObjectSettings
-from semrank.transforms.context.steps import BuildContexts, ContextParts, Partitions, clicked_links, prepare_filter
+from semrank.transforms.context.steps import (
+    BuildContexts,
+    ContextParts,
+    Partitions,
+    clicked_links,
+    object_words,
+    prepare_filter,
+    with_clicks,
+)
 from semrank.transforms.context.words import lemmas_of
 from semrank.transforms.frontier.budgets import Limits
 from semrank.transforms.frontier.steps import WeighChanges, WriteFrontier
@@ -83,7 +91,7 @@ from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.sources.urls import host_of
 from semrank.transforms.weblog.memory import RELATIONS as HELD_RELATIONS
 from semrank.transforms.weblog.memory import VOCABULARY
-from semrank.transforms.weblog.relations import ISA, PART_OF
+from semrank.transforms.weblog.relations import ISA, PART_OF, RelationSettings
 from semrank.transforms.weblog.steps import LearnRelations, ReadClickFacts, SettleRelations
 
 EXAMPLES = """\
@@ -413,7 +421,7 @@ def _build(
         | ReadParquet("read harvest", folders.table_files(output, HARVEST.name), HARVEST.schema.names)
         | MapTables("identify harvest", _identified)
     )
-    queued = harvest | MapTables("list queue", _queued)
+    queued = harvest | MapTables("list queue", partial(_base_urls, base=config.base))
     clicks = pipeline | ReadClickFacts(
         snapshot.clicks, partitions=partitions.clicks, words_of=words_of, minhash=config.user_groups == "minhash"
     )
@@ -423,8 +431,8 @@ def _build(
         snapshot.links,
         queue=queued,
         harvested=harvest | MapTables("list harvested", _url_ids),
-        # P13 compares what the queue links to; another ranker scores all that is known.
-        from_queue=semrank,
+        # P13 compares with what its base links to; another base or ranker scores all that is known.
+        from_queue=semrank and config.base == "last",
         refresh=config.mix is not None,
         clicks=clicks,
         partitions=partitions,
@@ -434,14 +442,13 @@ def _build(
             max_keywords_per_url=config.max_keywords_per_url,
             language=config.language,
             count_every_click=config.c_edges == "clicks",
+            query_words=config.query_words,
         ),
     )
     url_partitions = max(partitions.links, partitions.pages)
-    relations: dict[str, Collection] = {}
+    named = {"vocabulary": contexts.vocabulary}
     if semrank or config.semrank_terms:
-        relations = _relations(pipeline, snapshot, clicks, contexts.vocabulary, words_of, config)
-        relations = {"isa": relations[ISA], "part_of": relations[PART_OF]}
-    named = {"vocabulary": contexts.vocabulary, **relations}
+        named = _relations(pipeline, snapshot, clicks, contexts, words_of, config)
     rows = _ranked_by_concepts(contexts, named, output, config, url_partitions)
     if not semrank:
         scores = _scored(pipeline, snapshot, harvest, clicks, contexts, config, output, url_partitions)
@@ -642,11 +649,13 @@ def _relations(
     pipeline: beam.Pipeline,
     snapshot: _Snapshot,
     clicks: Any,
-    vocabulary: Collection,
+    contexts: ContextParts,
     words_of: Any,
     config: RoundConfig,
-) -> Any:
-    """ISA and Part-Of relations between the words of the vocabulary."""
+) -> dict[str, Collection]:
+    """The vocabulary with the clicks that count, and ISA and Part-Of relations between its words."""
+    vocabulary = contexts.vocabulary
+    settings = relation_settings(config)
     bits = snapshot.partitions.filter_bits
     clicked = clicks.url_clicks | FilterIds("filter clicked", bits, "url_id")
     links = (
@@ -659,18 +668,37 @@ def _relations(
             prepare=partial(prepare_filter, bits=bits),
         )
     )
-    isa, part_of = vocabulary | LearnRelations(
+    objects = (contexts.base, contexts.current) | "all objects" >> beam.Flatten()
+    learned = vocabulary | LearnRelations(
         snapshot.clicks,
         links=links,
         users=clicks.users,
         partitions=snapshot.partitions.clicks,
         link_partitions=max(snapshot.partitions.links, snapshot.partitions.clicks),
         words_of=words_of,
+        own_words=objects | MapTables("list keywords of pages", object_words),
+        settings=settings,
+    )
+    settled = {"isa": learned.isa, "part_of": learned.part_of, "vocabulary": vocabulary} | SettleRelations(
+        settings.min_support
+    )
+    if settings.topic_log:
+        vocabulary = {"vocabulary": vocabulary, "clicks": learned.word_clicks} | GatherTables(
+            "count clicks of topic", with_clicks, holds=VOCABULARY
+        )
+    return {"vocabulary": vocabulary, "isa": settled[ISA], "part_of": settled[PART_OF]}
+
+
+def relation_settings(config: RoundConfig) -> RelationSettings:
+    """How relations are learned."""
+    return RelationSettings(
         groups=config.user_groups,
         max_words=config.max_keywords_per_url,
         min_support=config.min_relation_support,
+        topic_log=config.log_scope == "topic",
+        needs_word=config.isa_needs_word,
+        query=tuple(query_words(config)),
     )
-    return {"isa": isa, "part_of": part_of, "vocabulary": vocabulary} | SettleRelations(config.min_relation_support)
 
 
 def query_words(config: RoundConfig) -> list[str]:
@@ -692,8 +720,8 @@ def _identified(harvest: pa.Table) -> pa.Table:
     return harvest.add_column(0, "url_id", pa.array(text_ids(harvest["url"])))
 
 
-def _queued(harvest: pa.Table) -> pa.Table:
-    return harvest.filter(harvest["queued"]).select(["url_id", "url"])
+def _base_urls(harvest: pa.Table, *, base: str) -> pa.Table:
+    return harvest.filter(harvest["queued" if base == "last" else "seed"]).select(["url_id", "url"])
 
 
 def _reject_rows(rejects: pa.Table | None, unknown: pa.Table | None, queue: pa.Table | None) -> pa.Table:

@@ -38,6 +38,8 @@ class Options:
     smoothing: float = 0.0
     user_groups: str = "given"
     query: str | None = None
+    log_scope: str = "all"
+    isa_needs_word: bool = False
 
 
 @dataclass
@@ -179,9 +181,15 @@ def intension(a: frozenset[str], b: frozenset[str], hierarchy: Hierarchy, norm: 
 
 
 def rank_oracle(
-    pages: Sequence[Row], links: Sequence[Row], clicks: Sequence[Row], seeds: Sequence[str], options: Options
+    pages: Sequence[Row],
+    links: Sequence[Row],
+    clicks: Sequence[Row],
+    seeds: Sequence[str],
+    options: Options,
+    *,
+    harvested: Sequence[str] = (),
 ) -> Oracle:
-    """The whole round."""
+    """The whole round; with harvested pages the candidates are what they link to, the seeds' base being the same."""
     words = {page["url"]: frozenset(page["keywords"]) for page in pages}
     followed = {
         (link["source_url"], link["target_url"])
@@ -189,16 +197,24 @@ def rank_oracle(
         if not link.get("nofollow") and link["source_url"] != link["target_url"]
     }
     queue = set(seeds)
-    current = {link["target_url"] for link in links if link["source_url"] in queue} - queue
+    known = queue | set(harvested)
+    current = {link["target_url"] for link in links if link["source_url"] in known} - known
     base_context = {url: words[url] for url in queue}
     current_context = {url: words[url] for url in current}
     oracle = Oracle()
     oracle.base_words = set().union(*base_context.values())
     oracle.current_words = set().union(*current_context.values())
     vocabulary = oracle.base_words | oracle.current_words
-    for click in clicks:
+    topic = oracle.base_words | set((options.query or "").split())
+    counted = [click for click in clicks if options.log_scope == "all" or topic & set(click["keywords"])]
+    for click in counted:
         oracle.clicks.update(set(click["keywords"]) & vocabulary)
-    oracle.relations = learn_relations(clicks, followed, oracle.base_words, oracle.current_words, options)
+    if options.isa_needs_word:
+        own = {**base_context, **current_context}
+        counted = [
+            {**click, "keywords": own.get(click["url"], frozenset()) & set(click["keywords"])} for click in counted
+        ]
+    oracle.relations = learn_relations(counted, followed, oracle.base_words, oracle.current_words, options)
     hierarchy = Hierarchy(vocabulary, oracle.clicks, oracle.relations, options)
     oracle.probability, oracle.layer = hierarchy.p, hierarchy.layer
     oracle.base = concepts(base_context, options.min_support) if base_context else set()

@@ -66,8 +66,13 @@ def options_of(seed: int, options: Options) -> tuple[Options, list[str]]:
         "smoothing": draw.choice([0.0, 0.0, 1.0]),
         "user_groups": draw.choice(["given", "given", "one"]),
         "query": draw.choice([None, "bee", "ant cat"]),
+        "log_scope": draw.choice(["all", "topic"]),
+        "isa_needs_word": draw.choice([False, True]),
     }
-    said = [f"--{name.replace('_', '-')}={value}" for name, value in changed.items() if value is not None]
+    said = [
+        f"--{name.replace('_', '-')}={value}" for name, value in changed.items() if not isinstance(value, bool | None)
+    ]
+    said += [f"--{name.replace('_', '-')}" for name, value in changed.items() if value is True]
     return Options(**{**vars(options), **changed}), said
 
 
@@ -111,6 +116,31 @@ def test_round_equals_the_definitions(profile: str, seed: int, tmp_path: Path, m
     assert base == expected.base
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_round_with_the_seeds_as_base(seed: int, tmp_path: Path) -> None:
+    """The second round compares with the seeds again, whatever the first one selected, and ranks all that is known."""
+    pages, links, clicks, queue = random_web(seed)
+    write_snapshot(tmp_path / "snapshot", pages, links, clicks)
+    (tmp_path / "seeds.txt").write_text("\n".join(queue), encoding="utf-8")
+    options = ["--profile", "paper-2013", "--base", "seeds", "--threshold", "0", "--max-urls", "1", "--quiet"]
+    start = ["rank", "--snapshot", str(tmp_path / "snapshot")]
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    assert main([*start, "--seeds", str(tmp_path / "seeds.txt"), "--output", first, *options]) == 0
+    assert main([*start, "--previous", first, "--output", second, *options]) == 0
+    chosen = [row["url"] for row in read_rows(tmp_path / "first" / "frontier") if row["selected"]]
+    assert len(chosen) == 1
+    expected = rank_oracle(pages, links, clicks, queue, Options(), harvested=chosen)
+    frontier = {row["url"]: row["score"] for row in read_rows(tmp_path / "second" / "frontier")}
+    assert frontier
+    assert set(frontier) == set(expected.pairs)
+    for page, entries in expected.pairs.items():
+        assert frontier[page] == pytest.approx(max(entry[0] for entry in entries), abs=1e-9), page
+    base = {
+        (frozenset(row["extent"]), frozenset(row["intent"])) for row in read_rows(tmp_path / "second/base_concepts")
+    }
+    assert base == expected.base
+
+
 def test_webs_cover_the_odd_cases() -> None:
     """The random webs hold what the comparison is for."""
     webs = [random_web(seed) for seed in range(8)]
@@ -121,6 +151,8 @@ def test_webs_cover_the_odd_cases() -> None:
     assert any(0 in found.clicks.values() or set(found.layer) - set(found.clicks) for found in rounds)
     assert any(key[0] == "PART_OF" for found in rounds for key in found.relations)
     assert any(key[0] == "ISA" for found in rounds for key in found.relations)
+    scopes = {(chosen.log_scope, chosen.isa_needs_word) for chosen in options}
+    assert len(scopes) > 2
     assert any(max(found.layer.values(), default=0) > 1 for found in rounds)
 
 

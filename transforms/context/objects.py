@@ -64,6 +64,7 @@ class ObjectSettings:
     max_keywords_per_url: int
     language: str
     count_every_click: bool
+    query_words: bool = True
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ def _attributes(
     hearsay = [table for table in (evidence.anchors, address_terms) if table is not None]
     owner, word, count = _rows(pa.concat_tables(hearsay), ids, ~described)
     pairs.append(_best(owner, word, count * corpus.idf(word), settings.keywords_per_page))
-    owner, word, count = _rows(evidence.clicked, ids, ~described)
+    owner, word, count = _rows(evidence.clicked if settings.query_words else None, ids, ~described)
     often = count >= settings.min_clicks
     pairs.append(_best(owner[often], word[often], count[often].astype(np.float64), settings.max_keywords_per_url))
     owner, word = (np.concatenate(columns) for columns in zip(*pairs, strict=True))

@@ -18,6 +18,7 @@ from semrank.transforms.columnar.arrays import (
     group_starts,
     int64s,
     list_parts,
+    members,
     pointers,
     ragged,
     row_keys,
@@ -37,6 +38,8 @@ WORD_CLICKS_SCHEMA = pa.schema([pa.field("word_id", pa.int64()), pa.field("click
 URL_WORD_CLICKS_SCHEMA = pa.schema(
     [pa.field("url_id", pa.int64()), pa.field("word_id", pa.int64()), pa.field("clicks", pa.int64())]
 )
+
+_CLICK_COLUMNS = ("user", "group", "session", "query", "time", "position", "url")
 
 WordsOf = Callable[[pa.Array], pa.ListArray]
 """Gives the words of each short text, as the attributes of pages are made: string[n] -> list<string>[n]."""
@@ -78,6 +81,23 @@ class Clicks:
     def in_one_group(self) -> Clicks:
         """The same clicks with all users in one group."""
         return replace(self, group=np.full(len(self), NO_GROUP, dtype=np.int64))
+
+    def about(self, words: Int64s) -> Clicks:
+        """The clicks after queries with one of some words.
+
+        Args:
+            words: ids of words, ascending.
+        """
+        click = np.repeat(np.arange(len(self), dtype=np.int64), np.diff(self.word_indptr))
+        named = np.zeros(len(self), dtype=np.bool_)
+        named[click[members(words, self.word)]] = True
+        columns = {name: getattr(self, name)[named] for name in _CLICK_COLUMNS}
+        return replace(
+            self,
+            **columns,
+            word_indptr=pointers(np.diff(self.word_indptr)[named]),
+            word=self.word[named[click]],
+        )
 
 
 def read_clicks(table: pa.Table, words_of: WordsOf) -> Clicks:

@@ -9,6 +9,7 @@ support is the number of its distinct witnesses over all scopes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from semrank.transforms.columnar.arrays import (
     row_keys,
     sum_by_key,
 )
-from semrank.transforms.columnar.ids import combine_ids
+from semrank.transforms.columnar.ids import combine_ids, text_ids
 from semrank.transforms.weblog.clicks import Clicks
 
 ISA, PART_OF = "ISA", "PART_OF"
@@ -38,6 +39,7 @@ _KEY_SPACE = 1 << 62
 
 SCOPE_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("url_id", "scope", "word", "clicks")])
 WITNESS_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("target_id", "source_id", "scope", "word")])
+OWN_WORD_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("url_id", "word")])
 PAIR_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("source", "target", "support")])
 
 _USER_SCOPE = np.int64(0x5C0FE)
@@ -90,6 +92,48 @@ def _sum_scopes(url: Int64s, scope: Int64s, word: Int64s, clicks: Int64s) -> pa.
     sums = np.add.reduceat(clicks[order], starts) if len(starts) else clicks
     first = order[starts]
     return pa.table([url[first], scope[first], word[first], sums], schema=SCOPE_SCHEMA)
+
+
+@dataclass(frozen=True)
+class RelationSettings:
+    """How relations are learned.
+
+    Attributes:
+        groups: where groups of users come from: `given`, `one` or `minhash`.
+        max_words: best clicked words of a URL that take part.
+        min_support: smallest support of a relation.
+        topic_log: whether only clicks count after queries that share a word with the base context or the query (the
+            web log of a topic in P13's experiment).
+        needs_word: whether a page counts for a word only where it has it as a keyword (P13 Examples 7 to 10).
+        query: words of the query.
+    """
+
+    groups: str = "given"
+    max_words: int = 50
+    min_support: int = 1
+    topic_log: bool = False
+    needs_word: bool = False
+    query: tuple[str, ...] = ()
+
+    def topic_words(self, word_ids: Int64s, in_base: npt.NDArray[np.bool_]) -> Int64s:
+        """Ids of the words of the topic, ascending.
+
+        Args:
+            word_ids: id of each word of the vocabulary, int64[v].
+            in_base: whether it occurs in the base context, bool[v].
+        """
+        return np.union1d(word_ids[in_base], text_ids(pa.array(self.query, pa.string())))
+
+
+def contained_words(rows: pa.Table, own: pa.Table) -> pa.Table:
+    """The rows whose word is one of the page's own.
+
+    Args:
+        rows: a table of `SCOPE_SCHEMA`.
+        own: keywords of pages (`OWN_WORD_SCHEMA`), by the same numbers of words.
+    """
+    keys = np.sort(combine_ids(int64s(own["url_id"]), int64s(own["word"])))
+    return rows.filter(pa.array(members(keys, combine_ids(int64s(rows["url_id"]), int64s(rows["word"])))))
 
 
 def leading_words(rows: pa.Table, max_words: int) -> pa.Table:

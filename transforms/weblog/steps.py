@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from semrank.transforms.columnar.arrays import MAIN, Int64s, bounded_slices, int64s
+from semrank.transforms.columnar.arrays import MAIN, Int64s, bounded_slices, int64s, positions
 from semrank.transforms.columnar.ids import digest_table
 from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, ReadParquet
 from semrank.transforms.weblog import relations, sequences
@@ -96,8 +96,23 @@ def _merge_click_edges(edges: pa.Table) -> pa.Table:
     return sequences.count_edges(*(int64s(edges[name]) for name in ("source", "target", "clicks")))
 
 
+class LearnedRelations(NamedTuple):
+    """What the second pass over the click log gives; words are numbers in the vocabulary.
+
+    Attributes:
+        isa: source, target and support of ISA (`relations.PAIR_SCHEMA`).
+        part_of: the same of Part-Of.
+        word_clicks: clicks that count, by word (`clicks.WORD_CLICKS_SCHEMA`), in parts; only where the
+            log is the topic's.
+    """
+
+    isa: Collection
+    part_of: Collection
+    word_clicks: Collection
+
+
 class LearnRelations(beam.PTransform[Any, Any]):
-    """Reads the click log and the links once more and gives the relations' supports.
+    """Reads the click log and the links once more and gives `LearnedRelations`.
 
     Args:
         click_paths: Parquet files of the clicks table.
@@ -106,12 +121,10 @@ class LearnRelations(beam.PTransform[Any, Any]):
         partitions: number of partitions of clicks.
         link_partitions: number of partitions of links.
         words_of: gives the words of queries.
-        groups: `given`, `one` or `minhash`.
-        max_words: best clicked words of a URL that take part.
-        min_support: smallest support of a relation.
+        own_words: keywords of pages by word id (`relations.OWN_WORD_SCHEMA`); used where a page needs the word.
+        settings: how they are learned.
 
-    The input is the vocabulary: tables with `word_id`, `base_support` and `current_support` in word order. Gives tables
-    with source, target and support: the first output ISA, the second Part-Of; words are numbers in the vocabulary.
+    The input is the vocabulary: tables with `word_id`, `base_support` and `current_support` in word order.
     """
 
     def __init__(
@@ -123,36 +136,38 @@ class LearnRelations(beam.PTransform[Any, Any]):
         partitions: int,
         link_partitions: int,
         words_of: WordsOf,
-        groups: str,
-        max_words: int,
-        min_support: int,
+        own_words: Collection,
+        settings: relations.RelationSettings,
     ) -> None:
         super().__init__("learn relations")
         self._click_paths, self._links, self._users = click_paths, links, users
         self._partitions, self._link_partitions, self._words_of = partitions, link_partitions, words_of
-        self._groups, self._max_words, self._min_support = groups, max_words, min_support
+        self._own_words, self._settings = own_words, settings
 
-    def expand(self, vocabulary: Collection) -> tuple[Collection, Collection]:
+    def expand(self, vocabulary: Collection) -> LearnedRelations:
         """Applies the steps."""
         sides = {"vocabulary": vocabulary, **self._user_sides()}
-        rows = (
+        scoped = (
             vocabulary.pipeline
             | ReadParquet("read clicks again", self._click_paths, COLUMNS)
             | MapTables(
                 "place clicks in scopes",
-                partial(_scope_rows, words_of=self._words_of, one=self._groups == "one"),
+                partial(_scope_rows, words_of=self._words_of, settings=self._settings),
                 sides=sides,
-                prepare=partial(_prepare_scopes, minhash=self._groups == "minhash"),
+                prepare=partial(_prepare_scopes, settings=self._settings),
+                tags=(MAIN, WORD_CLICKS),
                 holds=VOCABULARY,
             )
         )
         # All that needs a page's own words is made where they are found, so that they travel once.
         partitions = max(self._partitions, self._link_partitions)
         known = {"vocabulary": vocabulary}
-        places = {"rows": rows, "links": self._links | MapTables("key links by source", _links_by_source)}
+        places = {"rows": scoped[MAIN], "links": self._links | MapTables("key links by source", _links_by_source)}
+        if self._settings.needs_word:
+            places["own"] = self._own_words
         found = places | MergePartitions(
             "pair words of pages",
-            partial(_page_facts, most=self._max_words),
+            partial(_page_facts, settings=self._settings),
             partitions=partitions,
             key="url_id",
             sides=known,
@@ -171,12 +186,12 @@ class LearnRelations(beam.PTransform[Any, Any]):
             holds=VOCABULARY,
         )
         isa = found[relations.ISA]
-        return self._summed("ISA", isa), self._summed("Part-Of", part_of)
+        return LearnedRelations(self._summed("ISA", isa), self._summed("Part-Of", part_of), scoped[WORD_CLICKS])
 
     def _user_sides(self) -> dict[str, Collection]:
-        if self._groups == "one":
+        if self._settings.groups == "one":
             return {}
-        function = _minhash_groups if self._groups == "minhash" else _several_groups
+        function = _minhash_groups if self._settings.groups == "minhash" else _several_groups
         users = {"users": self._users} | MergePartitions(
             "group users", function, partitions=self._partitions, key="user"
         )
@@ -185,7 +200,10 @@ class LearnRelations(beam.PTransform[Any, Any]):
     def _summed(self, name: str, pairs: Collection) -> Collection:
         keyed = pairs | MapTables(f"key {name}", _keyed_pairs)
         return {"pairs": keyed} | MergePartitions(  # type: ignore[no-any-return]
-            f"count {name}", partial(_sum_pairs, least=self._min_support), partitions=self._partitions, key="pair"
+            f"count {name}",
+            partial(_sum_pairs, least=self._settings.min_support),
+            partitions=self._partitions,
+            key="pair",
         )
 
 
@@ -210,27 +228,38 @@ class SettleRelations(beam.PTransform[Any, Any]):
 
 
 class _Scopes(NamedTuple):
-    """The vocabulary's ids, sorted, with the word number of each; users' groups."""
+    """The vocabulary's ids, sorted, with the word number of each; ids of the topic's words; users' groups."""
 
     ids: Int64s
     numbers: Int64s
+    topic: Int64s
     several: pa.Table | None
     groups: pa.Table | None
 
 
-def _prepare_scopes(vocabulary: pa.Table | None, users: pa.Table | None = None, *, minhash: bool) -> _Scopes:
-    ids = np.zeros(0, dtype=np.int64) if vocabulary is None else int64s(vocabulary["word_id"])
-    order = np.argsort(ids)
-    return _Scopes(ids[order], order.astype(np.int64), None if minhash else users, users if minhash else None)
+def _prepare_scopes(
+    vocabulary: pa.Table | None, users: pa.Table | None = None, *, settings: relations.RelationSettings
+) -> _Scopes:
+    contexts = _Contexts.of(vocabulary)
+    order = np.argsort(contexts.word_ids)
+    several, groups = (None, users) if settings.groups == "minhash" else (users, None)
+    topic = settings.topic_words(contexts.word_ids, contexts.in_base)
+    return _Scopes(contexts.word_ids[order], order.astype(np.int64), topic, several, groups)
 
 
-def _scope_rows(table: pa.Table, prepared: _Scopes, *, words_of: WordsOf, one: bool) -> pa.Table:
+def _scope_rows(
+    table: pa.Table, prepared: _Scopes, *, words_of: WordsOf, settings: relations.RelationSettings
+) -> Iterator[tuple[str, pa.Table]]:
     clicks = read_clicks(table, words_of)
-    if one:
+    if settings.groups == "one":
         clicks = clicks.in_one_group()
+    if settings.topic_log:
+        clicks = clicks.about(prepared.topic)
     rows = relations.scope_rows(clicks, prepared.ids, prepared.several, prepared.groups)
     numbers = prepared.numbers[int64s(rows["word"])]
-    return rows.set_column(rows.schema.get_field_index("word"), "word", pa.array(numbers))
+    yield MAIN, rows.set_column(rows.schema.get_field_index("word"), "word", pa.array(numbers))
+    if settings.topic_log:
+        yield WORD_CLICKS, word_clicks(clicks)
 
 
 def _several_groups(users: pa.Table) -> pa.Table:
@@ -242,8 +271,9 @@ def _minhash_groups(users: pa.Table) -> pa.Table:
 
 
 class _Contexts(NamedTuple):
-    """Which words occur in the base and in the current context, bool[word count] each."""
+    """Ids of the words, and which occur in the base and in the current context: int64 and bool[word count]."""
 
+    word_ids: Int64s
     in_base: npt.NDArray[np.bool_]
     in_current: npt.NDArray[np.bool_]
 
@@ -251,17 +281,25 @@ class _Contexts(NamedTuple):
     def of(cls, vocabulary: pa.Table | None) -> _Contexts:
         if vocabulary is None:
             nothing = np.zeros(0, dtype=np.bool_)
-            return cls(nothing, nothing)
-        return cls(int64s(vocabulary["base_support"]) > 0, int64s(vocabulary["current_support"]) > 0)
+            return cls(np.zeros(0, dtype=np.int64), nothing, nothing)
+        supports = (int64s(vocabulary[name]) > 0 for name in ("base_support", "current_support"))
+        return cls(int64s(vocabulary["word_id"]), *supports)
 
 
 def _page_facts(
-    rows: pa.Table | None, links: pa.Table | None, prepared: _Contexts, *, most: int
+    rows: pa.Table | None,
+    links: pa.Table | None,
+    prepared: _Contexts,
+    *,
+    own: pa.Table | None = None,
+    settings: relations.RelationSettings,
 ) -> Iterator[tuple[str, pa.Table]]:
     """The leading words of pages, their ISA pairs, and the words that are sent along links."""
     if rows is None:
         return
-    leading = relations.leading_words(rows, most)
+    if settings.needs_word:
+        rows = relations.contained_words(rows, _numbered_words(own, prepared.word_ids))
+    leading = relations.leading_words(rows, settings.max_words)
     for part in bounded_slices(leading):
         yield MAIN, part
     for part in bounded_slices(relations.merge_pairs(relations.isa_pairs(leading, len(prepared.in_base)))):
@@ -269,6 +307,15 @@ def _page_facts(
     if links is not None:
         for part in relations.link_witnesses(links, leading, prepared.in_base):
             yield WITNESSES, part
+
+
+def _numbered_words(own: pa.Table | None, word_ids: Int64s) -> pa.Table:
+    """Keywords of pages by word number."""
+    if own is None:
+        return relations.OWN_WORD_SCHEMA.empty_table()
+    order = np.argsort(word_ids)
+    numbers = order[positions(word_ids[order], int64s(own["word"]))].astype(np.int64)
+    return pa.table([own["url_id"], numbers], schema=relations.OWN_WORD_SCHEMA)
 
 
 def _links_by_source(links: pa.Table) -> pa.Table:
