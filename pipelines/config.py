@@ -227,6 +227,23 @@ class RoundConfig:
         return asdict(self)
 
 
+SEMRANK_OPTIONS = (
+    *(name for name, (what, _) in declared(RoundConfig).items() if what.rankers == _SEMRANK and not what.plain),
+    "c_edges",
+    "language",
+)
+"""Options that say how SemRank is computed, whatever is selected and written."""
+
+
+def semrank_config(profile: str, options: Mapping[str, Any]) -> RoundConfig:
+    """The configuration of SemRank with a profile and some of `SEMRANK_OPTIONS`.
+
+    Raises:
+        InputError: an option is outside its range.
+    """
+    return RoundConfig(**{**PROFILES[profile], **options, "profile": profile, "ranker": SEMRANK})
+
+
 def add_round_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `RoundConfig`; one that is not given keeps the profile's value."""
     for title in (SELECTION, RANKING, SEMRANK_GROUP, LOG):

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.pipelines import evaluation_plots, folders
+from semrank.pipelines.config import SEMRANK_OPTIONS, RoundConfig
 from semrank.pipelines.evaluation_config import EvaluationConfig, known_rankers
 from semrank.pipelines.evaluation_crawls import named_makers, replay_topics
 from semrank.pipelines.evaluation_ground import Ground
@@ -52,12 +53,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the evaluation, new or empty")
     parser.add_argument("--overwrite", action="store_true", help="replace a finished evaluation that is in the folder")
     add_options(parser, EvaluationConfig, {field.name: field.default for field in fields(EvaluationConfig)})
+    add_options(parser, RoundConfig, {}, names=SEMRANK_OPTIONS)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
     rankers = tuple(arguments.rankers.split(","))
-    config = EvaluationConfig(rankers, **given_options(EvaluationConfig, arguments))
+    given = given_options(RoundConfig, arguments)
+    semrank = {name: given[name] for name in SEMRANK_OPTIONS if name in given}
+    config = EvaluationConfig(rankers, **given_options(EvaluationConfig, arguments), semrank=semrank)
     print(evaluate(arguments.snapshot, arguments.topics, arguments.output, config, overwrite=arguments.overwrite))
     return 0
 
@@ -89,7 +93,7 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
     folders.claim_folder("--output", output, parts=PARTS, overwrite=overwrite, inputs=[snapshot, topics])
     work = folders.work_folder(output)
     log.info("%d pages, %d topics, %d rankers", len(ground), len(planned.topics), len(config.rankers))
-    makers = partial(named_makers, rankers=config.rankers)
+    makers = partial(named_makers, config=config)
     results = Results.of(replay_topics(ground, planned.topics, config, makers), config.rankers, config)
     written = {
         "curve": results.curve,

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from semrank.pipelines.config import PROFILES, semrank_config
 from semrank.pipelines.options import check_options, expected_one, option
+from semrank.pipelines.semrank_settings import reading
 from semrank.schemas.errors import InputError
 from semrank.transforms.ranking import registry
+from semrank.transforms.ranking.semrank_local import Reading
 
 FRONTIER, CONTENT, EXPAND = "frontier", "content", "expand"
 BOTH, ALL = "both", "all"
@@ -25,18 +30,25 @@ MODE_CHOICES = (*MODES, *_SEVERAL)
 CRAWLS = "crawls"
 """Title of the group of options about what is replayed."""
 
+SEMRANK_PROFILES = {registry.SEMRANK: "paper-2013"} | {
+    name: name for name in PROFILES if PROFILES[name].get("ranker", registry.SEMRANK) == registry.SEMRANK
+}
+"""Ranker that is SemRank -> the profile that it is computed with."""
+
 OMNISCIENT = "omniscient"
 """The ranker that knows the labels, which only an evaluation has."""
 
 
 def known_rankers() -> tuple[str, ...]:
     """Names of all rankers that can be compared."""
-    return (*registry.RANKERS, OMNISCIENT)
+    return (*registry.RANKERS, *(name for name in SEMRANK_PROFILES if name not in registry.RANKERS), OMNISCIENT)
 
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """How rankers are compared; every field is an option of the same name.
+    """How rankers are compared; every field but `semrank` is an option of the same name.
+
+    `semrank` has options of a round (`config.SEMRANK_OPTIONS`), for all rankers that are SemRank.
 
     Raises:
         InputError: a value is outside its range; the message names the option.
@@ -65,6 +77,8 @@ class EvaluationConfig:
         True, "leave out, for each topic, the clicks of sessions that look for a page of it (default on)", CRAWLS
     )
 
+    semrank: Mapping[str, Any] = field(default_factory=dict)
+
     def __post_init__(self) -> None:
         if not self.rankers or "" in self.rankers:
             raise InputError("--rankers: found an empty name, expected names separated by commas")
@@ -74,6 +88,12 @@ class EvaluationConfig:
         if len(set(self.rankers)) < len(self.rankers):
             raise InputError(f"--rankers: found {','.join(self.rankers)}, expected each ranker once")
         check_options(self)
+        for name in SEMRANK_PROFILES:
+            self.reading(name)
+
+    def reading(self, ranker: str) -> Reading:
+        """How a ranker of `SEMRANK_PROFILES` is computed."""
+        return reading(semrank_config(SEMRANK_PROFILES[ranker], self.semrank))
 
     @property
     def modes(self) -> tuple[str, ...]:

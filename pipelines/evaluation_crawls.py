@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from semrank.pipelines.evaluation_config import EXPAND, FRONTIER, OMNISCIENT, EvaluationConfig
+from semrank.pipelines.evaluation_config import EXPAND, FRONTIER, OMNISCIENT, SEMRANK_PROFILES, EvaluationConfig
 from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_topics import Topic
 from semrank.transforms.columnar.arrays import Int64s
 from semrank.transforms.ranking import registry
 from semrank.transforms.ranking.replay import Crawl, Crawler, FactsCrawler, Omniscient, replay, replay_expansion
-from semrank.transforms.ranking.semrank_local import ClickLog, SemRankCrawler
+from semrank.transforms.ranking.semrank_local import ClickLog, Reading, SemRankCrawler
 from semrank.transforms.ranking.web import Web
 
 log = logging.getLogger("semrank")
@@ -99,16 +99,16 @@ def _replayed(crawler: Crawler, ground: Ground, setting: Setting, config: Evalua
     return replay(crawler, ground.links, setting.seeds, budget=config.budget, batch=config.batch)
 
 
-def named_makers(ground: Ground, clicks: pa.Table, rankers: Sequence[str]) -> Makers:
+def named_makers(ground: Ground, clicks: pa.Table, config: EvaluationConfig) -> Makers:
     """The rankers of the product by name."""
-    others = [name for name in rankers if name not in (registry.SEMRANK, OMNISCIENT)]
+    others = [name for name in config.rankers if name not in (*SEMRANK_PROFILES, OMNISCIENT)]
     by_facts = facts_makers(ground, clicks, {name: registry.ranker(name) for name in others}) if others else {}
     made: Makers = {}
-    for name in rankers:
+    for name in config.rankers:
         if name == OMNISCIENT:
             made[name] = _omniscient_maker(ground)
-        elif name == registry.SEMRANK:
-            made[name] = _semrank_maker(ground, ClickLog.of(clicks))
+        elif name in SEMRANK_PROFILES:
+            made[name] = semrank_maker(ground, clicks, config.reading(name))
         else:
             made[name] = by_facts[name]
     return made
@@ -120,10 +120,19 @@ def facts_makers(ground: Ground, clicks: pa.Table, rankers: Mapping[str, registr
     return {name: _facts_maker(web, rank, ground.ids) for name, rank in rankers.items()}
 
 
-def _semrank_maker(ground: Ground, clicks: ClickLog) -> Callable[[Setting], Crawler]:
+def semrank_maker(ground: Ground, clicks: pa.Table, reading: Reading) -> Callable[[Setting], Crawler]:
+    """SemRank, computed in a certain way."""
+    log = ClickLog.of(clicks, groups=reading.relations.groups, language=reading.objects.language)
+    web = ground.semrank_web(reading.objects.language)
+
     def make(setting: Setting) -> Crawler:
         return SemRankCrawler(
-            ground.semrank_web, clicks, ids=ground.ids, urls=ground.urls, content_known=setting.content_known
+            web,
+            log,
+            ids=ground.ids,
+            urls=ground.urls,
+            content_known=setting.content_known,
+            reading=reading,
         )
 
     return make

@@ -67,7 +67,12 @@ class Ground:
         """The snapshot as facts are made from it, with all clicks."""
         return Web.of_tables(self.pages_table, self.links_table, self.clicks_table)
 
+    def semrank_web(self, language: str) -> SemRankWeb:
+        """The snapshot as SemRank's rounds are made from it; `language` is that of anchors."""
+        if language not in self._semrank_webs:
+            self._semrank_webs[language] = SemRankWeb.of(self.pages_table, self.links_table, language=language)
+        return self._semrank_webs[language]
+
     @cached_property
-    def semrank_web(self) -> SemRankWeb:
-        """The snapshot as SemRank's rounds are made from it."""
-        return SemRankWeb.of(self.pages_table, self.links_table)
+    def _semrank_webs(self) -> dict[str, SemRankWeb]:
+        return {}

@@ -122,15 +122,20 @@ def option_name(field: str) -> str:
     return f"--{field.replace('_', '-')}"
 
 
-def add_options(parser: argparse.ArgumentParser, owner: type[Any], shown: Mapping[str, Any]) -> None:
+def add_options(
+    parser: argparse.ArgumentParser, owner: type[Any], shown: Mapping[str, Any], *, names: Iterable[str] | None = None
+) -> None:
     """Declares the options of a dataclass to a parser; one that is not given is None.
 
     Args:
         parser: takes the options, each in its group.
         owner: the dataclass.
         shown: field -> the default that its help shows; None, False and absent ones are not shown.
+        names: fields whose options are declared, or None for all.
     """
     for name, (what, kinds) in declared(owner).items():
+        if names is not None and name not in names:
+            continue
         value = shown.get(name)
         text = what.text if not what.choices else f"{what.text}: {', '.join((*what.choices, *what.numbers()))}"
         further: dict[str, Any] = {"default": None}

@@ -42,6 +42,12 @@ from semrank.pipelines.queue import (
     snapshot_knows_any,
 )
 from semrank.pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
+from semrank.pipelines.semrank_settings import (
+    object_settings,
+    query_words,
+    relation_settings,
+    similarity_settings,
+)
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLASSES, CONCEPTS, FRONTIER, HARVEST, KEYWORDS, LINKS, REJECTS, RELATIONS, conform
 from semrank.transforms.columnar import files
@@ -66,15 +72,14 @@ from semrank.transforms.context.links import COLUMNS as LINK_COLUMNS
 from semrank.transforms.context.links import followed_links, read_links
 from semrank.transforms.context.memory import HARVEST as HELD_HARVEST
 from semrank.transforms.context.memory import QUEUE
-from semrank.transforms.context.objects import ObjectSettings
+from semrank.transforms.context.objects import object_words, with_clicks
 from semrank.transforms.context.steps import (
+    VOCABULARY_SCHEMA,
     BuildContexts,
     ContextParts,
     Partitions,
     clicked_links,
-    object_words,
     prepare_filter,
-    with_clicks,
 )
 from semrank.transforms.context.words import lemmas_of
 from semrank.transforms.frontier.budgets import Limits
@@ -91,7 +96,7 @@ from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.sources.urls import host_of
 from semrank.transforms.weblog.memory import RELATIONS as HELD_RELATIONS
 from semrank.transforms.weblog.memory import VOCABULARY
-from semrank.transforms.weblog.relations import ISA, PART_OF, RelationSettings
+from semrank.transforms.weblog.relations import ISA, PART_OF
 from semrank.transforms.weblog.steps import LearnRelations, ReadClickFacts, SettleRelations
 
 EXAMPLES = """\
@@ -436,14 +441,7 @@ def _build(
         refresh=config.mix is not None,
         clicks=clicks,
         partitions=partitions,
-        settings=ObjectSettings(
-            keywords_per_page=config.keywords_per_page,
-            min_clicks=config.min_clicks,
-            max_keywords_per_url=config.max_keywords_per_url,
-            language=config.language,
-            count_every_click=config.c_edges == "clicks",
-            query_words=config.query_words,
-        ),
+        settings=object_settings(config),
     )
     url_partitions = max(partitions.links, partitions.pages)
     named = {"vocabulary": contexts.vocabulary}
@@ -485,22 +483,11 @@ def _build(
     return written  # type: ignore[no-any-return]
 
 
-def _similarity(config: RoundConfig) -> SimilaritySettings:
-    return SimilaritySettings(
-        weight=config.weight,
-        intension_norm=config.intension_norm,
-        extension=config.extension,
-        alpha=config.alpha,
-        top_probability=config.top_probability,
-        smoothing=config.smoothing,
-    )
-
-
 def _ranked_by_concepts(
     contexts: ContextParts, named: dict[str, Collection], output: str, config: RoundConfig, partitions: int
 ) -> Collection:
     """The URLs with SemRank's score and terms where relations were learned, else without any; writes the concepts."""
-    settings, query = _similarity(config), query_words(config)
+    settings, query = similarity_settings(config), query_words(config)
     if len(named) == 1:
         keywords = named | GatherTables(
             "list keywords", partial(_plain_keywords, settings=settings, query=query), holds=VOCABULARY
@@ -684,28 +671,13 @@ def _relations(
     )
     if settings.topic_log:
         vocabulary = {"vocabulary": vocabulary, "clicks": learned.word_clicks} | GatherTables(
-            "count clicks of topic", with_clicks, holds=VOCABULARY
+            "count clicks of topic", _counted_vocabulary, holds=VOCABULARY
         )
     return {"vocabulary": vocabulary, "isa": settled[ISA], "part_of": settled[PART_OF]}
 
 
-def relation_settings(config: RoundConfig) -> RelationSettings:
-    """How relations are learned."""
-    return RelationSettings(
-        groups=config.user_groups,
-        max_words=config.max_keywords_per_url,
-        min_support=config.min_relation_support,
-        topic_log=config.log_scope == "topic",
-        needs_word=config.isa_needs_word,
-        query=tuple(query_words(config)),
-    )
-
-
-def query_words(config: RoundConfig) -> list[str]:
-    """The distinct words of the query, as pages' keywords are made."""
-    if config.query is None:
-        return []
-    return sorted(set(lemmas_of(pa.array([config.query]), fallback=config.language)[0].as_py()))
+def _counted_vocabulary(vocabulary: pa.Table | None, clicks: pa.Table | None) -> pa.Table:
+    return VOCABULARY_SCHEMA.empty_table() if vocabulary is None else with_clicks(vocabulary, clicks)
 
 
 def _write_harvest(output: str, queue: Queue) -> None:

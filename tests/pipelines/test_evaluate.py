@@ -262,6 +262,33 @@ def _without_times(rows: Rows) -> Rows:
     ]
 
 
+def test_readings_of_semrank(sample: list[str], tmp_path: Path) -> None:
+    """All profiles of the papers are rankers, and a round's options are those of the evaluation."""
+    rankers = "semrank,paper-2013,paper-2008,formica-2006"
+    common = ["--rankers", rankers, "--mode", "expand", "--seed-sets", "1", "--quiet"]
+    run(sample, tmp_path / "paper", *common)
+    run(
+        sample, tmp_path / "seeds", *common, "--base", "seeds", "--log-scope", "topic", "--isa-needs-word", "--weight=0"
+    )
+    sweeps = {name: read_rows(tmp_path / name / "sweep") for name in ("paper", "seeds")}
+    scores = {
+        (name, ranker): [(row["threshold"], row["selected"]) for row in rows if row["ranker"] == ranker]
+        for name, rows in sweeps.items()
+        for ranker in rankers.split(",")
+    }
+    assert scores["paper", "semrank"] == scores["paper", "paper-2013"]
+    assert len({str(found) for found in scores.values()}) > 4
+    # Without the extension the two papers say the same.
+    assert scores["seeds", "paper-2013"] == scores["seeds", "paper-2008"]
+    manifest = json.loads((tmp_path / "seeds" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["parameters"]["semrank"] == {
+        "base": "seeds",
+        "log_scope": "topic",
+        "isa_needs_word": True,
+        "weight": 0.0,
+    }
+
+
 def test_another_number_draws_other_seeds(sample: list[str], tmp_path: Path) -> None:
     seeds = []
     for number in ("0", "1"):
@@ -294,6 +321,8 @@ def test_another_number_draws_other_seeds(sample: list[str], tmp_path: Path) -> 
         (["--rankers", "cosine", "--topics", "/nowhere/topics"], "/nowhere/topics: can't be read: No such file"),
         (["--rankers", "cosine", "--snapshot", "/nowhere"], "/nowhere: no such folder, expected a snapshot"),
         (["--rankers", "cosine", "--seeds-per-topic", "9"], "can be replayed on"),
+        (["--rankers", "semrank", "--alpha", "0"], "--alpha: found 0.0, expected a number above 0"),
+        (["--rankers", "semrank", "--base", "first"], "--base"),
         (["--rankers", "cosine", "--speed", "9"], "--speed: unknown option"),
     ],
 )

@@ -22,6 +22,7 @@ from semrank.transforms.columnar.arrays import (
     group_starts,
     int64s,
     list_column,
+    list_parts,
     members,
     pointers,
     positions,
@@ -50,6 +51,7 @@ OBJECT_SCHEMA = pa.schema(
 between it and the queue URL at position `neighbours[i]`."""
 
 SUPPORT_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("word_id", "base", "current")])
+OBJECT_WORD_SCHEMA = pa.schema([pa.field("url_id", pa.int64()), pa.field("word", pa.int64())])
 UNKNOWN_SCHEMA = pa.schema([pa.field("url_id", pa.int64())])
 
 BASE, SUPPORTS = "base", "supports"
@@ -140,6 +142,29 @@ def make_objects(evidence: Evidence, corpus: Corpus, settings: ObjectSettings) -
     yield MAIN, objects.filter(pa.array(queue < 0))
     yield SUPPORTS, _supports(word, queue[owner] >= 0)
     yield WORDS, address_words.cast(WORD_SCHEMA)
+
+
+def object_words(objects: pa.Table) -> pa.Table:
+    """The keywords of objects, a row for each (`OBJECT_WORD_SCHEMA`), by id or number as in `objects`."""
+    indptr, words = list_parts(objects["words"])
+    owner = np.repeat(int64s(objects["url_id"]), np.diff(indptr))
+    return pa.table([owner, int64s(words)], schema=OBJECT_WORD_SCHEMA)
+
+
+def with_clicks(vocabulary: pa.Table, clicks: pa.Table | None) -> pa.Table:
+    """A vocabulary with other numbers of clicks.
+
+    Args:
+        vocabulary: keywords with columns `word_id` and `clicks`.
+        clicks: clicks by `word_id`, in parts; a word that it does not name has none.
+    """
+    ids = int64s(vocabulary["word_id"])
+    counts = np.zeros(len(ids), dtype=np.int64)
+    if clicks is not None and len(ids):
+        order = np.argsort(ids)
+        place = positions(ids[order], int64s(clicks["word_id"]))
+        np.add.at(counts, order[place[place >= 0]], int64s(clicks["clicks"])[place >= 0])
+    return vocabulary.set_column(vocabulary.schema.get_field_index("clicks"), "clicks", pa.array(counts))
 
 
 def unknown_queue_urls(known: pa.Table | None, queue_ids: Int64s) -> pa.Table:

@@ -49,8 +49,6 @@ VOCABULARY_SCHEMA = pa.schema(
 )
 """A keyword of the contexts; a word's number is its place in the order of the words."""
 
-OBJECT_WORD_SCHEMA = pa.schema([pa.field("url_id", pa.int64()), pa.field("word", pa.int64())])
-
 
 class Partitions(NamedTuple):
     """Numbers of partitions, from the sizes of the tables, and the size of id filters in bits."""
@@ -328,27 +326,6 @@ def _url_ids(table: pa.Table) -> pa.Table:
 
 def _unknown(known: pa.Table | None, queue: pa.Table | None) -> pa.Table:
     return objects.unknown_queue_urls(known, _queue_ids(queue))
-
-
-def object_words(table: pa.Table) -> pa.Table:
-    """The keywords of objects by word id, a row for each (`OBJECT_WORD_SCHEMA`)."""
-    indptr, words = list_parts(table["words"])
-    owner = np.repeat(int64s(table["url_id"]), np.diff(indptr))
-    return pa.table([owner, int64s(words)], schema=OBJECT_WORD_SCHEMA)
-
-
-def with_clicks(vocabulary: pa.Table | None, clicks: pa.Table | None) -> pa.Table:
-    """The vocabulary with other numbers of clicks; a word that `clicks` does not name has none."""
-    if vocabulary is None:
-        return VOCABULARY_SCHEMA.empty_table()
-    ids = int64s(vocabulary["word_id"])
-    counts = np.zeros(len(ids), dtype=np.int64)
-    if clicks is not None:
-        order = np.argsort(ids)
-        place = positions(ids[order], int64s(clicks["word_id"]))
-        np.add.at(counts, order[place[place >= 0]], int64s(clicks["clicks"])[place >= 0])
-    column = vocabulary.schema.get_field_index("clicks")
-    return vocabulary.set_column(column, VOCABULARY_SCHEMA.field("clicks"), pa.array(counts))
 
 
 def number_words(table: pa.Table, vocabulary_ids: Int64s) -> pa.Table:

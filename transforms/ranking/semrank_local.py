@@ -1,10 +1,11 @@
 """SemRank in memory, for replays: the rounds that a crawl would compute one after another, by the same kernels.
 
 A round knows what the crawl has at that moment: the texts and links of some pages, and the whole click log. The base
-lattice is that of the queue, which is the batch fetched last, or the seeds; the current lattice is that of the URLs
-which the queue links to and which were not fetched. Candidates that only earlier batches link to keep their score, and
-a URL that several batches link to keeps its best one, as in a crawler's queue. A round gives what `semrank rank` gives
-on a snapshot of the same pages and links.
+lattice is that of the batch fetched last, at first of the seeds, and the current lattice that of the URLs which this
+batch links to and which were not fetched. Candidates that only earlier batches link to keep their score, and a URL that
+several batches link to keeps its best one, as in a crawler's queue. Where the seeds are the base, all that the fetched
+pages link to is ranked in every round. A round gives what `semrank rank` gives on a snapshot of the same pages and
+links.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ from semrank.transforms.context.objects import (
     Evidence,
     ObjectSettings,
     make_objects,
+    object_words,
+    with_clicks,
 )
 from semrank.transforms.context.pages import FETCHED_SCHEMA, TERM_SCHEMA, WORD_SCHEMA, WORDS, text_words
 from semrank.transforms.context.words import DEFAULT_LANGUAGE, lemmas_of
@@ -59,8 +62,9 @@ from semrank.transforms.ranking.semrank import SCORE_SCHEMA, Judge, Scoring, joi
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.weblog import relations
 from semrank.transforms.weblog.clicks import COLUMNS as CLICK_COLUMNS
-from semrank.transforms.weblog.clicks import Clicks, read_clicks, url_word_clicks
-from semrank.transforms.weblog.groups import user_groups, users_of_several_groups
+from semrank.transforms.weblog.clicks import Clicks, read_clicks, url_word_clicks, word_clicks
+from semrank.transforms.weblog.groups import minhash_groups, user_groups, user_words, users_of_several_groups
+from semrank.transforms.weblog.relations import RelationSettings
 from semrank.transforms.weblog.sequences import click_edges, sequence_rows
 
 Bools = npt.NDArray[np.bool_]
@@ -73,16 +77,39 @@ VOCABULARY_SCHEMA = pa.schema(
 )
 """A keyword of the contexts; a word's number is its place in the order of the words."""
 
-OBJECTS = ObjectSettings(
-    keywords_per_page=12, min_clicks=1, max_keywords_per_url=50, language=DEFAULT_LANGUAGE, count_every_click=False
+LAST, SEEDS = "last", "seeds"
+"""Pages that the base lattice is of: those fetched last, or the seeds."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How SemRank is computed.
+
+    Attributes:
+        objects: how attributes are chosen.
+        similarity: how similarities are computed.
+        relations: how relations are learned.
+        min_support: smallest number of URLs of a concept.
+        base: `LAST` or `SEEDS`; with the seeds as base all candidates are ranked in every round.
+    """
+
+    objects: ObjectSettings
+    similarity: SimilaritySettings
+    relations: RelationSettings
+    min_support: int
+    base: str
+
+
+PAPER = Reading(
+    ObjectSettings(
+        keywords_per_page=12, min_clicks=1, max_keywords_per_url=50, language=DEFAULT_LANGUAGE, count_every_click=False
+    ),
+    SimilaritySettings(),
+    RelationSettings(),
+    min_support=1,
+    base=LAST,
 )
-"""How attributes are chosen: the defaults of a round."""
-
-SIMILARITY = SimilaritySettings()
-"""How similarities are computed: as P13 does (profile `paper-2013`)."""
-
-MIN_SUPPORT, MIN_RELATION_SUPPORT = 1, 1
-"""Smallest number of URLs of a concept, and of pages or links behind a relation: the defaults of a round."""
+"""As P13 does: the defaults of a round with the profile `paper-2013`."""
 
 
 _NO_BITS = 64
@@ -114,16 +141,16 @@ class SemRankWeb:
     words: pa.Table
 
     @classmethod
-    def of(cls, pages: pa.Table, links: pa.Table) -> SemRankWeb:
-        """From conformed tables of pages and links."""
+    def of(cls, pages: pa.Table, links: pa.Table, *, language: str = DEFAULT_LANGUAGE) -> SemRankWeb:
+        """From conformed tables of pages and links; `language` is that of anchors and of pages that tell none."""
         found: dict[str, list[pa.Table]] = {}
         # Words of all pages are read once, and chosen by round afterwards.
         wanted = context_pages.Wanted(np.sort(text_ids(pages["url"])), IdFilter.from_segments(None, _NO_BITS))
-        for kind, table in context_pages.page_words(pages, wanted, OBJECTS.language):
+        for kind, table in context_pages.page_words(pages, wanted, language):
             found.setdefault(kind, []).append(table)
         ids = read_links(links)
         rows, anchors = _anchor_texts(links, ids)
-        anchor_words, named = text_words(rows, anchors, OBJECTS.language)
+        anchor_words, named = text_words(rows, anchors, language)
         return cls(
             concatenate(found[context_pages.FETCHED], FETCHED_SCHEMA),
             concatenate(found[context_pages.TERMS], TERM_SCHEMA),
@@ -167,6 +194,8 @@ class ClickLog:
         scopes: who clicked what after which of these words (`relations.SCOPE_SCHEMA`).
         clicked: ids of the clicked URLs, ascending, int64.
         words: their names (`WORD_SCHEMA`), ascending by word id.
+        read: the clicks.
+        users: users of several groups, and the groups that replace the log's; see `relations.scope_rows`.
     """
 
     edges: pa.Table
@@ -176,22 +205,42 @@ class ClickLog:
     scopes: pa.Table
     clicked: Int64s
     words: pa.Table
+    read: Clicks
+    users: tuple[pa.Table | None, pa.Table | None]
 
     @classmethod
-    def of(cls, clicks: pa.Table) -> ClickLog:
-        """From a conformed clicks table."""
-        read: Clicks = read_clicks(clicks.select(CLICK_COLUMNS), partial(lemmas_of, fallback=OBJECTS.language))
+    def of(cls, clicks: pa.Table, *, groups: str = "given", language: str = DEFAULT_LANGUAGE) -> ClickLog:
+        """From a conformed clicks table.
+
+        Args:
+            clicks: the table.
+            groups: where groups of users come from: `given`, `one` or `minhash`.
+            language: language of queries.
+        """
+        read: Clicks = read_clicks(clicks.select(CLICK_COLUMNS), partial(lemmas_of, fallback=language))
         word_ids, counts = np.unique(read.word, return_counts=True)
-        several = users_of_several_groups(user_groups(read))
+        if groups == "one":
+            read, users = read.in_one_group(), (None, None)
+        elif groups == "minhash":
+            users = (None, minhash_groups(user_words(read)))
+        else:
+            users = (users_of_several_groups(user_groups(read)), None)
         return cls(
             click_edges(sequence_rows(read)),
             url_word_clicks(read).rename_columns(TERM_SCHEMA.names),
             word_ids,
             counts.astype(np.int64),
-            relations.scope_rows(read, word_ids, several, None),
+            relations.scope_rows(read, word_ids, *users),
             np.unique(read.url),
             _distinct_words([read.words.cast(WORD_SCHEMA)]),
+            read,
+            users,
         )
+
+    def about(self, words: Int64s) -> tuple[pa.Table, pa.Table]:
+        """`scopes`, and f(n) by word, of the clicks after queries with one of some words, whose ids are ascending."""
+        chosen = self.read.about(words)
+        return relations.scope_rows(chosen, self.word_ids, *self.users), word_clicks(chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,21 +260,31 @@ class Round:
     links: pa.Table
 
 
-def make_round(web: SemRankWeb, log: ClickLog, *, known: Int64s, queue: pa.Table, harvested: Int64s) -> Round:
+def make_round(
+    web: SemRankWeb,
+    log: ClickLog,
+    *,
+    known: Int64s,
+    queue: pa.Table,
+    harvested: Int64s,
+    reading: Reading = PAPER,
+) -> Round:
     """The contexts of a round.
 
     Args:
         web: all pages and links.
         log: the clicks.
         known: ids of the pages whose text and links the crawl has, ascending.
-        queue: `url_id` and `url` of the queue's URLs, ascending by id.
+        queue: `url_id` and `url` of the URLs that the base lattice is of, ascending by id.
         harvested: ids of all URLs fetched so far, the queue's among them, ascending; they are not ranked again.
+        reading: how SemRank is computed.
     """
     queue_ids = int64s(queue["url_id"])
     rows = np.flatnonzero(members(known, web.links.source))
     table = web.link_table.take(pa.array(rows))
     links = Links(web.links.source[rows], web.links.target[rows], web.links.followed[rows], web.links.digests)
-    discovered = discovered_urls(links, table, queue_ids, harvested)
+    sources = queue_ids if reading.base == LAST else harvested
+    discovered = discovered_urls(links, table, sources, harvested)
     wanted = np.sort(np.concatenate([queue_ids, int64s(discovered["url_id"])]))
     edges = pa.concat_tables([link_edges(links, queue_ids), click_edges_of_queue(log.edges, queue_ids)])
     evidence = Evidence(
@@ -238,7 +297,7 @@ def make_round(web: SemRankWeb, log: ClickLog, *, known: Int64s, queue: pa.Table
         anchors=_anchors(web, rows[members(wanted, links.target)]),
         clicked=_rows_of(log.url_clicks, wanted),
     )
-    made = dict(make_objects(evidence, _corpus(web, queue, known), OBJECTS))
+    made = dict(make_objects(evidence, _corpus(web, queue, known), reading.objects))
     words = pa.concat_tables([web.words, log.words, made[WORDS]]) if made else web.words
     vocabulary = _vocabulary(made.get(SUPPORTS), words, log)
     clicked = members(log.clicked, links.source) & members(log.clicked, links.target) & links.followed
@@ -303,13 +362,18 @@ def _numbered(objects: pa.Table | None, vocabulary: pa.Table) -> pa.Table:
     )
 
 
-def score_round(contexts: Round, log: ClickLog) -> pa.Table:
+def score_round(contexts: Round, log: ClickLog, reading: Reading = PAPER) -> pa.Table:
     """The round's URLs with their scores, a table of `RANKED_SCHEMA`."""
-    isa, part_of = _relations(contexts, log)
-    base = MiningContext.of(contexts.base, contexts.vocabulary, min_support=MIN_SUPPORT)
+    scopes = log.scopes
+    if reading.relations.topic_log:
+        ids, in_base = int64s(contexts.vocabulary["word_id"]), int64s(contexts.vocabulary["base_support"]) > 0
+        scopes, counts = log.about(reading.relations.topic_words(ids, in_base))
+        contexts = replace(contexts, vocabulary=with_clicks(contexts.vocabulary, counts))
+    isa, part_of = _relations(contexts, log, scopes, reading.relations)
+    base = MiningContext.of(contexts.base, contexts.vocabulary, min_support=reading.min_support)
     lattice = concatenate(_lattice(base), LATTICE_SCHEMA)
-    judge = Judge.of(lattice, contexts.vocabulary, isa, part_of, settings=SIMILARITY, query=[])
-    current = MiningContext.of(contexts.current, contexts.vocabulary, min_support=MIN_SUPPORT)
+    judge = Judge.of(lattice, contexts.vocabulary, isa, part_of, settings=reading.similarity, query=[])
+    current = MiningContext.of(contexts.current, contexts.vocabulary, min_support=reading.min_support)
     return join_scores(contexts.current, concatenate(_scores(judge, current), SCORE_SCHEMA), contexts.vocabulary, None)
 
 
@@ -332,21 +396,31 @@ def _scores(judge: Judge, context: MiningContext | None) -> Iterator[pa.Table]:
         yield from (table for _, table in scoring.score_bundle(row, write=False))
 
 
-def _relations(contexts: Round, log: ClickLog) -> tuple[pa.Table, pa.Table]:
+def _relations(
+    contexts: Round, log: ClickLog, scopes: pa.Table, settings: RelationSettings
+) -> tuple[pa.Table, pa.Table]:
     """(ISA pairs, Part-Of pairs) between the round's keywords, by number."""
     vocabulary = contexts.vocabulary
     count = vocabulary.num_rows
     number = np.full(len(log.word_ids), -1, dtype=np.int64)
     place = positions(log.word_ids, int64s(vocabulary["word_id"]))
     number[place[place >= 0]] = np.flatnonzero(place >= 0)
-    word = number[int64s(log.scopes["word"])]
-    rows = log.scopes.set_column(log.scopes.schema.get_field_index("word"), "word", pa.array(word))
-    leading = relations.leading_words(rows.filter(pa.array(word >= 0)), OBJECTS.max_keywords_per_url)
+    word = number[int64s(scopes["word"])]
+    rows = scopes.set_column(scopes.schema.get_field_index("word"), "word", pa.array(word))
+    rows = rows.filter(pa.array(word >= 0))
+    if settings.needs_word:
+        rows = relations.contained_words(rows, _own_words(contexts))
+    leading = relations.leading_words(rows, settings.max_words)
     in_base, in_current = (int64s(vocabulary[name]) > 0 for name in ("base_support", "current_support"))
     isa = relations.merge_pairs(relations.isa_pairs(leading, count))
     witnesses = concatenate(relations.link_witnesses(contexts.links, leading, in_base), relations.WITNESS_SCHEMA)
     part_of = relations.merge_pairs(relations.part_of_pairs(witnesses, leading, in_current))
-    return relations.settle_relations(isa, part_of, MIN_RELATION_SUPPORT, count)
+    return relations.settle_relations(isa, part_of, settings.min_support, count)
+
+
+def _own_words(contexts: Round) -> pa.Table:
+    """Keywords of the pages of both contexts by number (`relations.OWN_WORD_SCHEMA`)."""
+    return pa.concat_tables(map(object_words, (contexts.base, contexts.current))).cast(relations.OWN_WORD_SCHEMA)
 
 
 class SemRankCrawler:
@@ -358,30 +432,43 @@ class SemRankCrawler:
         ids: id of each URL number, int64[n].
         urls: URL of each number, string[n].
         content_known: whether the candidates' texts and links are known before they are fetched.
+        reading: how it is computed.
     """
 
-    def __init__(self, web: SemRankWeb, log: ClickLog, *, ids: Int64s, urls: pa.Array, content_known: bool) -> None:
+    def __init__(
+        self,
+        web: SemRankWeb,
+        log: ClickLog,
+        *,
+        ids: Int64s,
+        urls: pa.Array,
+        content_known: bool,
+        reading: Reading = PAPER,
+    ) -> None:
         self._web, self._log, self._ids, self._urls, self._content_known = web, log, ids, urls, content_known
-        self._best = np.zeros(len(ids))
+        self._reading, self._best = reading, np.zeros(len(ids))
 
     def look(self, moment: Moment) -> tuple[Round, Int64s]:
         """The contexts of the round, and the candidates."""
         known = [moment.harvested, *([moment.candidates] if self._content_known else [])]
-        ids = self._ids[moment.batch]
+        base = moment.batch if self._reading.base == LAST else moment.seeds
+        ids = self._ids[base]
         order = np.argsort(ids)
-        queue = pa.table({"url_id": ids[order], "url": self._urls.take(pa.array(moment.batch[order]))})
+        queue = pa.table({"url_id": ids[order], "url": self._urls.take(pa.array(base[order]))})
         contexts = make_round(
             self._web,
             self._log,
             known=np.sort(self._ids[np.concatenate(known)]),
             queue=queue,
             harvested=np.sort(self._ids[moment.harvested]),
+            reading=self._reading,
         )
         return contexts, moment.candidates
 
     def scores(self, known: tuple[Round, Int64s]) -> Float64s:
-        """The best score that each candidate got in this round or an earlier one."""
+        """The best score of each candidate in this round and, unless the seeds are the base, earlier ones."""
         contexts, candidates = known
-        fresh = candidate_scores(score_round(contexts, self._log), self._ids[candidates])
-        self._best[candidates] = np.maximum(self._best[candidates], fresh)
+        fresh = candidate_scores(score_round(contexts, self._log, self._reading), self._ids[candidates])
+        earlier = self._best[candidates] if self._reading.base == LAST else 0.0
+        self._best[candidates] = np.maximum(earlier, fresh)
         return self._best[candidates]

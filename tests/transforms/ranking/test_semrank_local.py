@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from semrank.pipelines.cli import main
+from semrank.pipelines.config import semrank_config
+from semrank.pipelines.semrank_settings import reading
 from semrank.schemas.tables import CLICKS, LINKS, PAGES
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking import semrank_local
@@ -96,12 +98,31 @@ def test_a_crawl_that_knows_texts(sample: tuple[Rows, Rows, Rows, list[str]], tm
     assert_equal(in_memory(pages, links, clicks, queue, [page["url"] for page in pages]), expected)
 
 
-def test_every_round_of_a_crawl(sample: tuple[Rows, Rows, Rows, list[str]], tmp_path: Path) -> None:
+READINGS: list[dict[str, Any]] = [
+    {},
+    {"base": "seeds", "query_words": False},
+    {"log_scope": "topic", "isa_needs_word": True},
+    {"base": "seeds", "log_scope": "topic", "isa_needs_word": True, "user_groups": "minhash", "keywords_per_page": 6},
+]
+
+
+@pytest.mark.parametrize("options", READINGS, ids=lambda options: " ".join(options) or "paper-2013")
+def test_every_round_of_a_crawl(
+    options: dict[str, Any], sample: tuple[Rows, Rows, Rows, list[str]], tmp_path: Path
+) -> None:
     """Frontier mode, round after round: the command goes on from its own rounds with what the crawl has fetched."""
+    config = semrank_config("paper-2013", options)
+    chosen = reading(config)
+    given = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if not isinstance(value, bool)]
+    given += [
+        f"--{'' if value else 'no-'}{name.replace('_', '-')}"
+        for name, value in options.items()
+        if value in (True, False)
+    ]
     pages, links, clicks, queue = sample
     web = SemRankWeb.of(table_of(pages, PAGES), table_of(links, LINKS))
-    log = ClickLog.of(table_of(clicks, CLICKS))
-    harvested = list(queue)
+    log = ClickLog.of(table_of(clicks, CLICKS), groups=config.user_groups)
+    seeds, harvested = queue, list(queue)
     (tmp_path / "seeds.txt").write_text("\n".join(queue), encoding="utf-8")
     start = ["--seeds", str(tmp_path / "seeds.txt")]
     for number in range(3):
@@ -112,12 +133,13 @@ def test_every_round_of_a_crawl(sample: tuple[Rows, Rows, Rows, list[str]], tmp_
             clicks,
         )
         output = tmp_path / f"round-{number}"
-        options = ["--profile", "paper-2013", "--threshold", "0", "--max-urls", "8", "--quiet"]
-        assert main(["rank", "--snapshot", str(snapshot), *start, "--output", str(output), *options]) == 0
+        common = ["--profile", "paper-2013", "--threshold", "0", "--max-urls", "8", "--quiet", *given]
+        assert main(["rank", "--snapshot", str(snapshot), *start, "--output", str(output), *common]) == 0
         expected = {row["url"]: row for row in read_rows(output / "frontier")}
         known = np.sort(text_ids(pa.array(harvested, pa.string())))
-        contexts = make_round(web, log, known=known, queue=queue_table(queue), harvested=known)
-        assert_equal({row["url"]: row for row in score_round(contexts, log).to_pylist()}, expected)
+        base = queue_table(seeds if config.base == "seeds" else queue)
+        contexts = make_round(web, log, known=known, queue=base, harvested=known, reading=chosen)
+        assert_equal({row["url"]: row for row in score_round(contexts, log, chosen).to_pylist()}, expected)
         queue = [url for url, row in expected.items() if row["selected"]]
         assert len(queue) == 8
         harvested += queue
@@ -133,7 +155,7 @@ def test_a_candidate_keeps_its_best_score(monkeypatch: pytest.MonkeyPatch) -> No
     crawler = SemRankCrawler(web, log, ids=ids, urls=pa.array(urls), content_known=False)
     given = {"b": 0.5, "c": 0.4, "d": 0.3}
 
-    def scores(contexts: Any, _: Any) -> pa.Table:
+    def scores(contexts: Any, *_: Any) -> pa.Table:
         current = contexts.current["url"].to_pylist()
         return pa.table({"url_id": contexts.current["url_id"], "score": [given[url[-1]] for url in current]})
 
