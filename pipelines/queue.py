@@ -17,6 +17,8 @@ from semrank.transforms.columnar.arrays import column_array
 from semrank.transforms.columnar.ids import check_collisions, digest_table, text_digests
 from semrank.transforms.columnar.parquet import open_stored
 from semrank.transforms.sources.batch import MAX_REJECT_CHARS
+from semrank.transforms.sources.logs.lines import DamagedStreamError, decompressed
+from semrank.transforms.sources.seeds import Seed, read_seeds
 from semrank.transforms.sources.urls import canonicalize
 
 STAGE = "queue"
@@ -41,21 +43,26 @@ class Queue:
 
 
 def queue_from_seeds(path: str) -> Queue:
-    """The seeds of a file: one URL a line, `#` starts a comment.
+    """The seeds of a file, perhaps compressed; see `semrank.transforms.sources.seeds`.
 
     Raises:
         InputError: the file can't be read, is no text, or holds no URL.
     """
+    expected = "expected UTF-8 text with one URL a line"
     with files.open_binary(path) as stream:
-        content = stream.read()
+        try:
+            content = b"".join(decompressed(stream))
+        except DamagedStreamError as cause:
+            raise InputError(f"--seeds {path}: {cause}, {expected}") from cause
     try:
-        lines = content.decode("utf-8-sig").splitlines()
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as cause:
-        raise InputError(f"--seeds {path}: is no UTF-8 text (byte {cause.start}), expected one URL a line") from cause
-    texts = [text for text in (_without_comment(line) for line in lines) if text]
-    if not texts:
-        raise InputError(f"--seeds {path}: holds no URL in {len(lines)} lines, expected one URL a line")
-    return queue_from_urls(texts, path)
+        found = "is UTF-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else f"is no UTF-8 (byte {cause.start})"
+        raise InputError(f"--seeds {path}: {found}, {expected}") from cause
+    seeds = read_seeds(text)
+    if not seeds:
+        raise InputError(f"--seeds {path}: holds no URL in {len(text.splitlines())} lines, {expected}")
+    return _queue_of(seeds, path)
 
 
 def queue_from_urls(texts: Sequence[str], source: str) -> Queue:
@@ -68,30 +75,22 @@ def queue_from_urls(texts: Sequence[str], source: str) -> Queue:
     Raises:
         InputError: none of them is a URL.
     """
-    canonical = canonicalize(pa.array(texts, pa.string()))
-    bad = pc.is_null(canonical.urls)
-    rejects = pa.table(
-        [
-            pa.array([STAGE] * int(pc.sum(bad).as_py() or 0), pa.string()),
-            canonical.reasons.filter(bad).cast(pa.string()),
-            pa.array([text[:MAX_REJECT_CHARS] for text in texts], pa.string()).filter(bad),
-        ],
-        schema=REJECTS.schema,
-    )
-    urls = canonical.urls.drop_null()
+    return _queue_of([Seed(text, None, text) for text in texts], source)
+
+
+def _queue_of(seeds: Sequence[Seed], source: str) -> Queue:
+    canonical = canonicalize(pa.array([seed.url for seed in seeds], pa.string()))
+    reasons = pc.coalesce(pa.array([seed.reason for seed in seeds], pa.string()), canonical.reasons.cast(pa.string()))
+    bad = reasons.is_valid()
+    urls = canonical.urls.filter(pc.invert(bad))
     if not len(urls):
-        first = f", the first is '{texts[0][:80]}'" if texts else ""
-        raise InputError(f"--seeds {source}: none of its {len(texts)} lines is a URL{first}")
+        first = f", the first is '{seeds[0].line[:80]}' ({reasons[0]})" if seeds else ""
+        raise InputError(f"--seeds {source}: none of its {len(seeds)} lines is a URL{first}")
+    quoted = pa.array([seed.line[:MAX_REJECT_CHARS] for seed in seeds], pa.string()).filter(bad)
+    stages = pa.repeat(pa.scalar(STAGE), len(quoted))
     queue = _queue_table(urls)
     harvest = queue.append_column("seed", pa.array(np.ones(queue.num_rows, dtype=np.bool_)))
-    return Queue(queue, harvest, rejects, source)
-
-
-def _without_comment(line: str) -> str:
-    """A line without its comment; `#` inside a URL is a fragment, so a comment begins the line or follows a blank."""
-    if line.lstrip().startswith("#"):
-        return ""
-    return line.split(" #", 1)[0].split("\t#", 1)[0].strip()
+    return Queue(queue, harvest, pa.table([stages, reasons.filter(bad), quoted], schema=REJECTS.schema), source)
 
 
 def queue_from_round(folder: str) -> Queue:

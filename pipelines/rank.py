@@ -141,7 +141,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     queue = help_group(parser, QUEUE_GROUP)
     queue.add_argument("--snapshot", required=True, metavar="FOLDER", help="snapshot that `semrank ingest` wrote")
     start = queue.add_mutually_exclusive_group(required=True)
-    start.add_argument("--seeds", metavar="FILE", help="the queue: one URL a line, # starts a comment")
+    start.add_argument(
+        "--seeds", metavar="FILE", help="the queue: one URL a line, alone or as `export` writes it; # starts a comment"
+    )
     start.add_argument("--previous", metavar="ROUND", help="the queue: what this finished round selected")
     queue.add_argument("--output", required=True, metavar="ROUND", help="folder of the round, new or empty")
     queue.add_argument("--overwrite", action="store_true", help="replace a finished round that is in the folder")

@@ -33,7 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
     queue = help_group(parser, QUEUE_GROUP)
     queue.add_argument("--snapshot", required=True, metavar="FOLDER", help="snapshot that `semrank ingest` wrote")
-    queue.add_argument("--seeds", required=True, metavar="FILE", help="queue of the first round: one URL a line")
+    queue.add_argument(
+        "--seeds",
+        required=True,
+        metavar="FILE",
+        help="queue of the first round: one URL a line, alone or as `export` writes it",
+    )
     queue.add_argument("--rounds", required=True, type=whole, metavar="N", help="number of rounds")
     queue.add_argument("--output", required=True, metavar="DIR", help="folder of the rounds' folders")
     queue.add_argument(

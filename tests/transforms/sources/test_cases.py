@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from semrank.pipelines.queue import queue_from_seeds
+from semrank.schemas.errors import InputError
 from semrank.transforms.sources import nutch, snapshot, warc
 from semrank.transforms.sources.batch import SourceBatch
 from semrank.transforms.sources.logs.options import LogOptions
@@ -105,3 +107,31 @@ def test_revisits(cases: Path) -> None:
     days = [row["fetched_at"].day for row in found["history"] if row["url"] == f"{SITE}/a"]
     assert days == [3, 4]
     assert sum((Counter(batch.ignored) for batch in batches), Counter()) == {"status-5xx": 1}
+
+
+ROOT, ROUTES = f"{SITE}/", f"{SITE}/routes"
+
+
+@pytest.mark.parametrize(
+    ("name", "urls", "reasons"),
+    [
+        ("bom-crlf", [ROOT, ROOT, f"{SITE}/unknown"], []),
+        ("nutch-meta", [ROOT], []),
+        ("nutch-meta-two", [ROOT, ROUTES], []),
+        ("stormcrawler-line", [ROOT], []),
+        ("heritrix-meta", [ROOT, ROUTES], ["scheme-missing"]),
+        ("cr-only", [ROOT, ROUTES], []),
+        ("bare-host", [ROOT], ["scheme-missing"]),
+        ("unknown-only", ["https://other.example.net/"], []),
+    ],
+)
+def test_seeds(cases: Path, name: str, urls: list[str], reasons: list[str]) -> None:
+    queue = queue_from_seeds(str(cases / "seeds" / f"{name}.txt"))
+    assert sorted(queue.urls["url"].to_pylist()) == sorted(set(urls))
+    assert queue.rejects["reason"].to_pylist() == reasons
+
+
+@pytest.mark.parametrize("name", ["csv-line", "quoted", "angle", "utf16"])
+def test_seeds_that_are_none(cases: Path, name: str) -> None:
+    with pytest.raises(InputError, match=r"layout-unknown|scheme-missing|is UTF-16"):
+        queue_from_seeds(str(cases / "seeds" / f"{name}.txt"))
