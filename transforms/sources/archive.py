@@ -19,6 +19,9 @@ import zstandard
 DEFAULT_MAX_RECORD_BYTES = 20 << 20
 """Bytes of a record's block that are taken: pages are far smaller, and what is larger is video or an archive."""
 
+ARC_TYPE = "arc-content-type"
+"""Name under which records of ARC files have the content type of their header line."""
+
 MAX_HEADER_BYTES = 1 << 16
 """Bytes a record's own header may have."""
 
@@ -38,12 +41,17 @@ _PROBE_BYTES = 512  # decompressed bytes that show whether a frame begins with a
 _DAMAGE = (zlib.error, zstandard.ZstdError)
 _WARC_LINE = re.compile(rb"WARC/[0-9]+\.[0-9]+[ \t]*\r?\n")
 _WARC_START = re.compile(rb"WARC/[0-9]+\.[0-9]+[ \t]*\r?\n[!-9;-~]+[ \t]*:")
-_ARC_LINE = re.compile(
-    rb"(?P<url>[A-Za-z][A-Za-z0-9+.-]*:[^\r\n]*?) (?P<address>[^\s]+) (?P<date>[0-9]{8,14}) (?P<type>[^\s]*)"
-    rb"(?: (?P<status>[0-9]{3}|-) [^\s]+ [^\s]+ [^\s]+ [^\s]+)? (?P<length>[0-9]+)[ \t]*\r?\n"
-)
+_ARC_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
+_ARC_DATE = re.compile(rb" ([0-9]{8,20})(?= )")
+_ARC_ADDRESS = re.compile(rb"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]{1,45}|-")
+_ARC_REST = re.compile(rb"(?:(?P<type>[^\r\n]*) )?(?P<length>-?[0-9]{1,18})")
+_ARC_SECOND = re.compile(rb"(?P<type>.*) (?:[0-9]{3}|-) [^\s]+ [^\s]+ [^\s]+ [^\s]+")
+"""Type and what ARC's version 2 puts between type and length: status, checksum, location, offset, file."""
+
 _NAME = re.compile(rb"[!-9;-~]+[ \t]*:")
 _BLANK = (b"\n", b"\r\n")
+_MAX_ADDRESS_BYTES = 255  # a host's name
+_MOST_BLANK_LINES = 8  # between records; ARC has one, WARC two
 _LENGTH_DIGITS = 18  # of a Content-Length: nothing real is longer, and the number stays an int64
 
 
@@ -140,11 +148,10 @@ def read_records(
 def _read_record(feed: _Feed, max_record_bytes: int) -> Record:
     position = feed.position
     line = feed.line()
-    arc = _ARC_LINE.fullmatch(line)
-    if arc is not None:
-        headers = _arc_headers(arc)
-    elif _WARC_LINE.fullmatch(line):
-        headers = _warc_headers(feed)
+    if _WARC_LINE.fullmatch(line):
+        headers, is_arc = _warc_headers(feed), False
+    elif (arc := _arc_headers(line)) is not None:
+        headers, is_arc = arc, True
     else:
         feed.skip_line_end(line)
         feed.skip_to_record()
@@ -155,8 +162,15 @@ def _read_record(feed: _Feed, max_record_bytes: int) -> Record:
         feed.skip_to_record()
         return Record(position, headers, b"", cut or "record-header-invalid")
     size = int(length)
+    start, step = (feed.position, feed.step) if is_arc and not feed.ended else (position, 0)
     block = feed.take(min(size, max_record_bytes))
     taken = len(block)
+    if is_arc and (size > taken or not feed.at_boundary()):
+        whole = block + (feed.line() if size == taken else b"")  # the block may end inside the next record's header
+        end = _inner_record(whole)
+        feed.put_back(whole[end or taken :], start + (end or taken) * step, step)
+        if end:
+            return Record(position, headers, whole[:end])
     if size > max_record_bytes:
         taken += feed.skip(size - taken)
     if taken < size:
@@ -197,8 +211,18 @@ def _warc_headers(feed: _Feed) -> dict[str, str]:
     return headers
 
 
-def _arc_headers(line: re.Match[bytes]) -> dict[str, str]:
-    url = line["url"].decode("utf-8", "replace")
+def _arc_headers(line: bytes) -> dict[str, str] | None:
+    """The headers of an ARC record under the names that WARC gives them; None where the line is no ARC header."""
+    if not line.endswith(b"\n") or not _ARC_SCHEME.match(line):
+        return None
+    text = line.rstrip()
+    address, date = _arc_middle(text)
+    rest = None if date is None else _ARC_REST.fullmatch(text, date.end() + 1)
+    if date is None or rest is None:
+        return None
+    second = _ARC_SECOND.fullmatch(rest["type"] or b"")
+    content_type = ((second or rest)["type"] or b"").decode("latin-1")
+    url = text[:address].decode("utf-8", "replace")
     if url.startswith("filedesc:"):
         kind = "warcinfo"
     elif url.lower().startswith(("http:", "https:")):
@@ -208,10 +232,38 @@ def _arc_headers(line: re.Match[bytes]) -> dict[str, str]:
     return {
         "warc-type": kind,
         "warc-target-uri": url,
-        "warc-date": line["date"].decode(),
-        "content-type": "application/http; msgtype=response" if kind == "response" else line["type"].decode("latin-1"),
-        "content-length": line["length"].decode(),
+        "warc-date": date[1].decode(),
+        "content-type": "application/http; msgtype=response" if kind == "response" else content_type,
+        ARC_TYPE: content_type,
+        "content-length": rest["length"].decode(),
     }
+
+
+def _arc_middle(text: bytes) -> tuple[int, re.Match[bytes] | None]:
+    """Where the URL of an ARC header ends, and the date behind the address.
+
+    URLs and types may hold blanks: the last date counts that stands behind an address, or behind any word.
+    """
+    found: list[tuple[int, re.Match[bytes]]] = []
+    for date in _ARC_DATE.finditer(text):
+        address = text.rfind(b" ", 0, date.start())
+        if 0 < date.start() - address - 1 <= _MAX_ADDRESS_BYTES and address > 0:
+            found.append((address, date))
+    for address, date in reversed(found):
+        if _ARC_ADDRESS.fullmatch(text, address + 1, date.start()):
+            return address, date
+    return found[-1] if found else (0, None)
+
+
+def _inner_record(block: bytes) -> int:
+    """Where in the block of an ARC record, whose length must be wrong, the next record begins; 0 if none does."""
+    at = block.find(b"\n") + 1
+    while at:
+        end = block.find(b"\n", at, at + MAX_HEADER_BYTES) + 1
+        if end and _ARC_SCHEME.match(block, at, end) and _arc_headers(block[at:end]) is not None:
+            return at
+        at = end or block.find(b"\n", at) + 1
+    return 0
 
 
 class _Feed:
@@ -249,6 +301,12 @@ class _Feed:
         """Position of the next byte, as `_Chunk.start` says; there must be one."""
         self._fill()
         return self._chunk.start + self._at * self._chunk.step
+
+    @property
+    def step(self) -> int:
+        """How much further the byte after the next one is, as `_Chunk.step` says; there must be one."""
+        self._fill()
+        return self._chunk.step
 
     def resume(self) -> _Chunk | None:
         """Go on after a gap and give it; None at the end of the file."""
@@ -312,18 +370,34 @@ class _Feed:
             return False
         position, step = self.position, self._chunk.step
         line = self.line()
-        found = _ARC_LINE.fullmatch(line) is not None
+        found = _arc_headers(line) is not None
         if not found and _WARC_LINE.fullmatch(line) and not self.ended:
             second_position, second_step = self.position, self._chunk.step
             second = self.line()
             found = _NAME.match(second) is not None
-            self._unread(second, second_position, second_step)
-        self._unread(line, position, step)
+            self.put_back(second, second_position, second_step)
+        self.put_back(line, position, step)
         return found
 
-    def _unread(self, line: bytes, position: int, step: int) -> None:
+    def at_boundary(self) -> bool:
+        """Whether nothing but empty lines comes before the next record or the end; nothing is passed over."""
+        blank: list[tuple[bytes, int, int]] = []
+        while not self.ended and len(blank) < _MOST_BLANK_LINES:
+            position, step = self.position, self._chunk.step
+            line = self.line()
+            if line not in _BLANK:
+                self.put_back(line, position, step)
+                break
+            blank.append((line, position, step))
+        found = self.ended or self.at_record()
+        for line, position, step in reversed(blank):
+            self.put_back(line, position, step)
+        return found
+
+    def put_back(self, data: bytes, position: int, step: int) -> None:
+        """Read these bytes, which were read from a position on, again before all others."""
         self._put_back.append((self._chunk, self._at))
-        self._chunk, self._at = _Chunk(line, position, step), 0
+        self._chunk, self._at = _Chunk(data, position, step), 0
 
     def skip_to_record(self) -> bool:
         """Pass over lines, and gaps if nothing is left before them, until a record begins; False if none does.
@@ -346,7 +420,7 @@ _END = _Chunk(b"", 0)
 def begins_record(data: bytes) -> bool:
     """Whether bytes begin with a WARC or ARC record, empty lines before it aside."""
     data = data.lstrip(b"\r\n")
-    return _WARC_START.match(data) is not None or _ARC_LINE.match(data) is not None
+    return _WARC_START.match(data) is not None or _arc_headers(data[: data.find(b"\n") + 1]) is not None
 
 
 def may_be_archive(head: bytes) -> bool:
@@ -358,7 +432,7 @@ def may_be_archive(head: bytes) -> bool:
             head = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(head, len(head))
         except zlib.error:
             return True
-    return not head or b"WARC/" in head or begins_record(head)
+    return not head or b"WARC/" in head or head.lstrip().startswith(b"filedesc:") or begins_record(head)
 
 
 def _plain_chunks(stream: BinaryIO, start: int) -> Iterator[_Chunk]:

@@ -25,6 +25,7 @@ from dataclasses import replace
 from typing import BinaryIO
 
 from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
+from semrank.transforms.sources.dates import microseconds
 from semrank.transforms.sources.json_lines import quote, read_lines
 from semrank.transforms.sources.pages import (
     GONE,
@@ -32,7 +33,6 @@ from semrank.transforms.sources.pages import (
     REDIRECT,
     REDIRECTS,
     Fetch,
-    microseconds,
     page,
     revisit,
     unchanged,

@@ -22,8 +22,9 @@ from typing import Any, BinaryIO, NamedTuple
 from zoneinfo import ZoneInfo
 
 from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
+from semrank.transforms.sources.dates import microseconds
 from semrank.transforms.sources.json_lines import parse_object, quote, read_lines
-from semrank.transforms.sources.pages import Fetch, microseconds, page, redirect, settle_status
+from semrank.transforms.sources.pages import Fetch, page, redirect, settle_status
 from semrank.transforms.sources.urls import canonical_url
 
 STAGE = "nutch"

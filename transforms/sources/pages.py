@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
@@ -33,11 +31,6 @@ GONE = frozenset(GONE_STATUSES)
 REDIRECT, META_REFRESH, CANONICAL = "redirect", "meta-refresh", "canonical"
 """Kinds of aliases. Redirects and refreshes are followed; what a page names as its canonical URL is only recorded."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-_DIGITS = re.compile(r"[0-9]{8,14}")
-_PARTIAL_DATE = re.compile(r"[0-9]{4}(?:-[0-9]{2})?")
-
 
 @dataclass(frozen=True)
 class CrawlLimits:
@@ -52,29 +45,6 @@ class CrawlLimits:
     max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES
     max_links: int = DEFAULT_MAX_LINKS
     nutch_zone: str | None = None
-
-
-def microseconds(text: str | None) -> int | None:
-    """A point in time as microseconds since 1970 in UTC; None where there is none that can be read.
-
-    Takes ISO 8601 as WARC dates have it (year and month alone, fractions and offsets included; without an offset it
-    is UTC) and the 8 to 14 digits of ARC dates.
-    """
-    if not text:
-        return None
-    text = text.strip()
-    if _DIGITS.fullmatch(text):
-        text = text.ljust(14, "0")
-        text = f"{text[:4]}-{text[4:6]}-{text[6:8]}T{text[8:10]}:{text[10:12]}:{text[12:]}Z"
-    elif _PARTIAL_DATE.fullmatch(text):
-        text = (text + "-01-01")[:10]
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // _MICROSECOND
 
 
 @dataclass(frozen=True)

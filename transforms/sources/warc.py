@@ -22,8 +22,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import BinaryIO
 
-from semrank.transforms.sources.archive import Record, read_records
+from semrank.transforms.sources.archive import ARC_TYPE, Record, read_records
 from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
+from semrank.transforms.sources.dates import microseconds
 from semrank.transforms.sources.documents import document_title, may_have_title
 from semrank.transforms.sources.html import MAX_TEXT_CHARS, decode_html, guess_language, read_html
 from semrank.transforms.sources.links import PageLinks
@@ -32,7 +33,6 @@ from semrank.transforms.sources.pages import (
     CrawlLimits,
     Fetch,
     content_digest,
-    microseconds,
     page,
     revisit,
     settle_status,
@@ -108,16 +108,24 @@ def _settle_fetch(builder: BatchBuilder, record: Record, url: str, described: st
         message = HttpMessage(200, {"content-type": record.headers.get("content-type", "")}, record.block)
         fetch = Fetch(url, fetched_at, None, digest, described)
     else:
-        parsed = parse_http(record.block)
+        parsed = parse_http(record.block) or _without_header(record)
         if parsed is None:
             builder.reject("http-header-invalid", described)
             return
         message = parsed
-        fetch = Fetch(url, fetched_at, parsed.status, digest, described)
+        fetch = Fetch(url, fetched_at, parsed.status or None, digest, described)
     if message.status == NOT_MODIFIED:
         unchanged(builder, fetch)
     elif not settle_status(builder, fetch, message.headers.get("location")):
         _settle_content(builder, fetch, message, limits)
+
+
+def _without_header(record: Record) -> HttpMessage | None:
+    """A response of an ARC file that has no HTTP header, as HTTP 0.9 had none and some writers leave out; status 0."""
+    if ARC_TYPE not in record.headers:
+        return None
+    content_type = record.headers[ARC_TYPE]
+    return HttpMessage(0, {"content-type": content_type if "/" in content_type else ""}, record.block)
 
 
 def _may_be_page(content_type: str | None) -> bool:

@@ -16,9 +16,10 @@ from typing import Any, BinaryIO
 
 from semrank.transforms.sources.archive import Record, read_records
 from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
+from semrank.transforms.sources.dates import microseconds
 from semrank.transforms.sources.html import MAX_TITLE_CHARS
 from semrank.transforms.sources.links import PageLinks, squeeze
-from semrank.transforms.sources.pages import CrawlLimits, Fetch, microseconds, page, settle_status
+from semrank.transforms.sources.pages import CrawlLimits, Fetch, page, settle_status
 from semrank.transforms.sources.payload import HTML_TYPES, media_type
 from semrank.transforms.sources.urls import canonical_url
 

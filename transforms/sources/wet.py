@@ -10,10 +10,11 @@ from typing import BinaryIO
 
 from semrank.transforms.sources.archive import read_records
 from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
+from semrank.transforms.sources.dates import microseconds
 from semrank.transforms.sources.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language
 from semrank.transforms.sources.languages import language_code
 from semrank.transforms.sources.links import squeeze
-from semrank.transforms.sources.pages import CrawlLimits, Fetch, microseconds, page
+from semrank.transforms.sources.pages import CrawlLimits, Fetch, page
 from semrank.transforms.sources.urls import canonical_url
 
 STAGE = "wet"

@@ -9,7 +9,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semrank.transforms.sources.archive import Record, may_be_archive, read_records
+from semrank.transforms.sources.archive import ARC_TYPE, Record, may_be_archive, read_records
 from tests.transforms.sources.crawls import arc, http, members, stream, warc
 
 RECORDS = [
@@ -95,6 +95,71 @@ def test_arc_records_of_version_two() -> None:
     line = f"http://example.com/a b 192.0.2.1 20240301120000 text/html 200 ABC - 123 file.arc {len(block)}\n".encode()
     (record,) = read(line + block)
     assert (record.headers["warc-target-uri"], record.block) == ("http://example.com/a b", block)
+
+
+HTML_BLOCK = http(b"<p>an ARC record</p>")
+AT_A, WHEN = "http://a.example/", "192.0.2.1 20040925001013"
+
+
+@pytest.mark.parametrize(
+    ("fields", "url", "content_type", "date"),
+    [
+        (f"{AT_A} {WHEN} text/html", AT_A, "text/html", "20040925001013"),
+        (f"{AT_A}b c?d=e f {WHEN} text/html", f"{AT_A}b c?d=e f", "text/html", None),
+        (f"{AT_A} {WHEN} text/html; charset=x", None, "text/html; charset=x", None),
+        (f"{AT_A} {WHEN} text/html, a/b", None, "text/html, a/b", None),
+        (f"{AT_A} {WHEN}123 text/html", None, None, "20040925001013123"),
+        (f"{AT_A} 192.0.2.1 200409250010 text/html", None, None, "200409250010"),
+        (f"{AT_A} 2001:db8::1 20040925001013 no-type", None, "no-type", None),
+        (f"{AT_A} - 20040925001013 -", None, "-", None),
+        (f"{AT_A} {WHEN} ", None, "", None),
+        (f"{AT_A} {WHEN}", None, "", None),
+        (f"{AT_A} host.a.example 20040925001013 text/html", None, "text/html", None),
+        (f"{AT_A}b 12345678 c {WHEN} a/b", f"{AT_A}b 12345678 c", "a/b", None),
+        (f"{AT_A} {WHEN} a/b; c 200 ABC - 123 f.arc", None, "a/b; c", None),
+        (f"{AT_A} {WHEN} a/b - - http://b.example/ 0 f.arc", None, "a/b", None),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", " \r\n"])
+def test_fields_of_arc_headers(
+    fields: str, url: str | None, content_type: str | None, date: str | None, end: str
+) -> None:
+    line = f"{fields} {len(HTML_BLOCK)}{end}".encode()
+    first, second = read(line + HTML_BLOCK + b"\n" + line + HTML_BLOCK)
+    assert first.headers == second.headers
+    assert (first.problem, first.block, second.block) == (None, HTML_BLOCK, HTML_BLOCK)
+    assert first.headers["warc-target-uri"] == (url or AT_A)
+    assert content_type is None or first.headers[ARC_TYPE] == content_type
+    assert date is None or first.headers["warc-date"] == date
+
+
+def arc_of_length(length: int, number: int) -> bytes:
+    return f"{AT_A}{number} {WHEN} text/html {length}\n".encode() + HTML_BLOCK + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("length", "problems"),
+    [
+        (len(HTML_BLOCK), [None, None, None]),
+        (-1, [None, "record-header-invalid", None]),
+        (len(HTML_BLOCK) - 5, [None, None, "record-misplaced", None]),
+        (len(HTML_BLOCK) + 1, [None, None, None]),
+        (len(HTML_BLOCK) + 9, [None, None, None]),
+        (len(HTML_BLOCK) * 9, [None, None, None]),
+        (10**15, [None, None, None]),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_wrong_lengths_in_arc_files_cost_no_other_record(length: int, problems: list[str | None], packed: bool) -> None:
+    content = arc_of_length(len(HTML_BLOCK), 0) + arc_of_length(length, 1) + arc_of_length(len(HTML_BLOCK), 2)
+    records = read(gzip.compress(content) if packed else content)
+    assert [record.problem for record in records] == problems
+    assert records[0].block == records[-1].block == HTML_BLOCK
+    urls = [record.headers["warc-target-uri"] for record in records if record.headers]
+    assert urls == [f"{AT_A}{number}" for number in range(3)]
+    if not packed:
+        for cut in range(1, len(content), 7):
+            assert read(content, 0, cut) + read(content, cut) == records
 
 
 def test_header_odds_and_ends() -> None:
@@ -200,7 +265,8 @@ def test_no_damage_raises_and_most_records_survive(content: bytes, edits: list[t
 
 
 def test_what_may_be_an_archive() -> None:
-    for content in (PLAIN, PACKED, ZSTD, ARC, DAMAGED, GARBAGE, b"", b"\x1f\x8b\x08broken"):
+    damaged_arcs = (b"filedesc://x.arc\n\x00\x01", gzip.compress(b"\nfiledesc:// of nothing"))
+    for content in (PLAIN, PACKED, ZSTD, ARC, DAMAGED, GARBAGE, b"", b"\x1f\x8b\x08broken", *damaged_arcs):
         assert may_be_archive(content[:4096])
     for content in (b"%PDF-1.4", b'{"url": 1}', gzip.compress(b"127.0.0.1 - - [x] GET")):
         assert not may_be_archive(content)

@@ -16,6 +16,7 @@ from semrank.transforms.sources import nutch, snapshot, warc
 from semrank.transforms.sources.batch import SourceBatch
 from semrank.transforms.sources.logs.options import LogOptions
 from semrank.transforms.sources.steps import _tables
+from tests.transforms.sources.crawls import together
 from tests.transforms.sources.logs.helpers import Outcome, read_all
 
 SITE = "https://www.example.org"
@@ -135,3 +136,20 @@ def test_seeds(cases: Path, name: str, urls: list[str], reasons: list[str]) -> N
 def test_seeds_that_are_none(cases: Path, name: str) -> None:
     with pytest.raises(InputError, match=r"layout-unknown|scheme-missing|is UTF-16"):
         queue_from_seeds(str(cases / "seeds" / f"{name}.txt"))
+
+
+def test_variants_of_arc(cases: Path) -> None:
+    with (cases / "arc-variants" / "x.arc").open("rb") as archive:
+        found = together(warc.read(archive, source="x.arc"))
+    pages = {row["url"].removeprefix("http://www.example.org/"): row["title"] for row in found["pages"]}
+    names = ("plain", "space%20in%20url?q=a%20b", "mime-space", "mime-two", "long-date", "after")
+    assert pages == {**dict.fromkeys(names, "Arc page"), "no-type": "Headless"}
+    assert (found["records"], found["used"], found["ignored"]) == (8, 7, {"warcinfo": 1})
+
+
+def test_dates_of_warc(cases: Path) -> None:
+    with (cases / "warc-dates" / "d.warc").open("rb") as archive:
+        found = together(warc.read(archive, source="d.warc"))
+    assert (found["used"], found["counters"]) == (16, {"date-missing-or-invalid": 3})
+    undated = [row["url"].rpartition("/")[2] for row in found["pages"] if row["fetched_at"] is None]
+    assert undated == ["d7", "d10", "d11"]

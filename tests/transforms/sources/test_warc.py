@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from semrank.transforms.sources.pages import CrawlLimits, microseconds
+from semrank.transforms.sources.dates import microseconds
+from semrank.transforms.sources.pages import CrawlLimits
 from semrank.transforms.sources.warc import read
 from tests.transforms.sources.crawls import HTML, arc, http, members, stream, together, warc
 

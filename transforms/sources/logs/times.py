@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import TIMESTAMP
+from semrank.transforms.sources.dates import microseconds
 from semrank.transforms.sources.logs.spans import value_spans, window
 
 MICROSECONDS = 1_000_000
@@ -33,8 +34,7 @@ Bytes = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_MIN = datetime.datetime(MIN_YEAR, 1, 1, tzinfo=datetime.UTC)
-_MAX = datetime.datetime(MAX_YEAR, 12, 31, tzinfo=datetime.UTC)
+_MAX = round(datetime.datetime(MAX_YEAR, 12, 31, tzinfo=datetime.UTC).timestamp()) * MICROSECONDS
 
 
 def timestamps(micros: Int64s, valid: Bools) -> pa.TimestampArray:
@@ -105,14 +105,10 @@ def _one_time(value: bytes) -> int | None:
             if len(whole) not in (9, 10, 13):
                 return None
             return round(number * (1_000 if len(whole) == 13 else MICROSECONDS))
-        moment = datetime.datetime.fromisoformat(text)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=datetime.UTC)
-        if not _MIN <= moment <= _MAX:
-            return None
-        return (moment - _MIN) // datetime.timedelta(microseconds=1)
     except (ValueError, OverflowError):
         return None
+    moment = microseconds(text)
+    return moment if moment is not None and 0 <= moment <= _MAX else None
 
 
 def _fixed(values: pa.BinaryArray, form: bytes, *, loose: int | None = None) -> tuple[Bytes, Bools]:
