@@ -6,17 +6,14 @@ import importlib
 import importlib.util
 import io
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.transforms.columnar import files
-from semrank.transforms.columnar.arrays import int64s
-
-Float64s: TypeAlias = npt.NDArray[np.float64]
+from semrank.transforms.columnar.arrays import Float64s, int64s
 
 MISSING = "no plots: they need Matplotlib, which the extra `report` installs"
 
@@ -68,7 +65,8 @@ def mean_curves(curve: pa.Table, budget: int) -> dict[tuple[str, str], dict[str,
     A crawl that ran out of candidates goes on with what it had: relevant pages, recall and seconds stay.
 
     Returns:
-        (ranker, mode) -> `pages`, `harvest`, `recall`, `f_measure` and `seconds`, float64[budget] each.
+        (ranker, mode) -> `pages`, `harvest`, `recall`, `f_measure` and `seconds`, and the standard errors
+        `harvest_error` and `f_measure_error`, float64[budget] each.
     """
     means: dict[tuple[str, str], dict[str, Float64s]] = {}
     for key, rows in _by_ranker(curve):
@@ -88,8 +86,16 @@ def mean_curves(curve: pa.Table, budget: int) -> dict[tuple[str, str], dict[str,
             "recall": filled["recall"].mean(axis=0),
             "f_measure": f_measure.mean(axis=0),
             "seconds": filled["seconds"].mean(axis=0),
+            "harvest_error": _standard_error(harvest),
+            "f_measure_error": _standard_error(f_measure),
         }
     return means
+
+
+def _standard_error(values: Float64s) -> Float64s:
+    """Standard error of the mean over crawls, float64[budget] of float64[crawls, budget]; 0 of a single crawl."""
+    count = len(values)
+    return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.zeros(values.shape[1]))
 
 
 def _filled(crawl: Any, pages: Any, values: Any, budget: int) -> Float64s:

@@ -89,6 +89,7 @@ from semrank.transforms.ranking.graph import NODE_SCHEMA
 from semrank.transforms.ranking.graph_steps import RateHosts
 from semrank.transforms.ranking.memory import NAMED_LATTICE
 from semrank.transforms.ranking.ontology_steps import named_ontology
+from semrank.transforms.ranking.reasons import main_reason
 from semrank.transforms.ranking.scores import unscored_rows, with_scores
 from semrank.transforms.ranking.semrank import concept_rows, keyword_table
 from semrank.transforms.ranking.steps import RankBySemRank, WriteConcepts, keyword_rows, relation_rows
@@ -726,7 +727,7 @@ def _summary(
         mark = " * " if row["held_back"] is None else "   "
         lines.append(f"{row['rank']:>6}  {row['score']:.4f}  {values}{mark}  {row['url']}")
         if row["reasons"]:
-            lines.append(" " * 21 + _short(row["reasons"]))
+            lines.append(" " * 21 + main_reason(row["reasons"]))
     lines.append("")
     lines.append(f"{output}: {rows['frontier']:,} URLs ranked, {selected:,} selected, in {seconds:.1f} s")
     lines.append(
@@ -737,12 +738,6 @@ def _summary(
     if rejected:
         lines.append("rejects: " + ", ".join(f"{count:,} {reason}" for reason, count in rejected.items()))
     return "\n".join(lines)
-
-
-def _short(reasons: list[dict[str, Any]]) -> str:
-    """The term that speaks most for a URL, in a few words."""
-    first = max(reasons, key=lambda reason: reason["value"] * (reason["weight"] or 0.0))
-    return f"{first['term']} {first['value']:.3g}" + (f": {first['detail']}" if first["detail"] else "")
 
 
 if __name__ == "__main__":

@@ -9,11 +9,13 @@ read file by file, so that its size does not matter.
 from __future__ import annotations
 
 import argparse
+import base64
+import hashlib
 import html
 import json
 import string
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any
@@ -24,16 +26,19 @@ import pyarrow.compute as pc
 
 from semrank.pipelines import folders
 from semrank.pipelines.answers import answer
+from semrank.pipelines.config import round_config
 from semrank.pipelines.crawl import RoundFigures, crawl_figures
 from semrank.pipelines.evaluation_plots import mean_curves, mean_sweeps
 from semrank.pipelines.manifest import Manifest
 from semrank.schemas.errors import InputError
-from semrank.schemas.tables import CONCEPTS, CURVE, FRONTIER, KEYWORDS, RELATIONS, SUMMARY, SWEEP, TableSchema
+from semrank.schemas.tables import CONCEPTS, CURVE, FRONTIER, KEYWORDS, PAGES, RELATIONS, SUMMARY, SWEEP, TableSchema
 from semrank.transforms.columnar import files
-from semrank.transforms.columnar.arrays import column_array, int64s
+from semrank.transforms.columnar.arrays import Float64s, column_array, int64s
+from semrank.transforms.columnar.parquet import read_stored
 from semrank.transforms.frontier import overview
 from semrank.transforms.lattice.drawing import place_nodes
 from semrank.transforms.lattice.hasse import covers, levels
+from semrank.transforms.ranking.reasons import main_reason
 from semrank.transforms.weblog.relations import ISA, PART_OF
 
 EXAMPLES = """\
@@ -124,8 +129,19 @@ def _page(title: str, subtitle: str, facts: dict[str, Any]) -> str:
         "<", "\\u003c"
     )
     return string.Template(read["html"]).substitute(
-        title=html.escape(title), subtitle=html.escape(subtitle), style=read["css"], script=read["js"], data=data
+        title=html.escape(title),
+        subtitle=html.escape(subtitle),
+        style=read["css"],
+        script=read["js"],
+        data=data,
+        style_hash=_source_hash(read["css"]),
+        script_hash=_source_hash(read["js"]),
     )
+
+
+def _source_hash(text: str) -> str:
+    """The hash by which a content security policy allows one inline style or script, and no other."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
 def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str, Any]]:
@@ -135,6 +151,8 @@ def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str,
     before = previous if previous is not None else _earlier_round(queue)
     seen = overview.overview(folders.read_parts(folder, FRONTIER.columns(*overview.COLUMNS)))
     hosts = len(seen.hosts)
+    titles = _titles(manifest, [row["url"] for row in [*seen.top, *seen.sample]])
+    defaults = round_config(argparse.Namespace()).as_dict()
     facts = {
         "cards": [
             ["URLs ranked", f"{seen.rows:,}"],
@@ -145,15 +163,15 @@ def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str,
             ["concepts of the queue", f"{manifest.whole('rows', 'base_concepts'):,}"],
             ["seconds", f"{manifest.number('seconds'):,.1f}"],
         ],
-        "top": seen.top,
+        "top": _shown(seen.top, titles),
         "top_note": f"The best {len(seen.top):,} of {seen.rows:,} URLs. A row opens to say why.",
-        "sample": seen.sample,
+        "sample": _shown(seen.sample, titles),
         "sample_note": (
             f"{len(seen.sample):,} of the other {seen.rows - len(seen.top):,} URLs, drawn by the hash of their "
             "address. Scores, hosts and counts on this page are of all URLs."
         ),
         "bins": seen.bins.tolist(),
-        "gamma": manifest.number("parameters", "threshold"),
+        "threshold": manifest.entries["parameters"].get("threshold"),
         "held": [{"reason": reason, "count": count} for reason, count in sorted(seen.held.items())],
         "hosts": overview.top_hosts(
             seen.hosts, (part["host"] for part in folders.read_parts(folder, FRONTIER.columns("host")))
@@ -169,7 +187,7 @@ def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str,
         ],
         "stages": _stages(manifest),
         "parameters": [
-            {"name": name, "value": "" if value is None else str(value)}
+            {"name": name, "value": "" if value is None else str(value), "changed": value != defaults.get(name)}
             for name, value in manifest.members("parameters").items()
         ],
     }
@@ -180,6 +198,26 @@ def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str,
     version = manifest.text("versions", "semrank")
     subtitle = f"semrank {version}, profile {profile}, ranker {ranker}; queue {queue}"
     return f"Round {_name(folder)}", subtitle, {"round": facts}
+
+
+def _shown(rows: list[dict[str, Any]], titles: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Rows of the frontier with the page's title, if it is known, and the term that counts most."""
+    return [
+        {**row, "title": titles.get(row["url"]), "why": main_reason(row["reasons"]) if row["reasons"] else None}
+        for row in rows
+    ]
+
+
+def _titles(manifest: Manifest, urls: list[str]) -> dict[str, str]:
+    """Titles of pages by URL; none if the snapshot is not where it was when the round was made."""
+    folder = manifest.text("inputs", "snapshot", "path")
+    wanted = pa.array(urls, pa.string())
+    found: dict[str, str] = {}
+    for path in folders.table_files(folder, PAGES.name):
+        for part in read_stored(path, PAGES.columns("url", "title")):
+            rows = part.filter(pc.is_in(part["url"], value_set=wanted)).to_pylist()
+            found.update({row["url"]: row["title"] for row in rows if row["title"]})
+    return found
 
 
 def _name(folder: str) -> str:
@@ -393,13 +431,13 @@ def _evaluation_facts(folder: str) -> tuple[str, str, dict[str, Any]]:
             {
                 "x": x_name,
                 "y": y_name,
-                "lines": [_line(ranker, found[x], found[y]) for (ranker, own), found in means.items() if own == mode],
+                "lines": [_curve(ranker, found, x, y) for (ranker, own), found in means.items() if own == mode],
             }
             for x, y, x_name, y_name in CHARTS
         ]
         lines = [_line(ranker, *found) for (ranker, own), found in thresholds.items() if own == mode]
         if lines:
-            charts.append({"x": "threshold gamma", "y": "F-measure of what is selected", "lines": lines})
+            charts.append({"x": "threshold", "y": "F-measure of what is selected", "lines": lines})
         modes.append({"name": mode, "charts": charts})
     facts = {
         "cards": [
@@ -407,16 +445,29 @@ def _evaluation_facts(folder: str) -> tuple[str, str, dict[str, Any]]:
             ["topics", f"{len(set(curve['topic'].to_pylist())):,}"],
             ["pages a crawl", f"{pages:,}"],
         ],
-        "note": "Means over topics with bootstrap intervals; differences are paired, to the first ranker.",
+        "note": "Means over topics with 95 % bootstrap intervals. Bold: the best of a column. \u25b2 and \u25bc: above "
+        "or below the first ranker, the interval of the paired difference excluding 0. omniscient knows the labels: "
+        "the most that a ranker can reach.",
         "curves_note": (
             "Means over all crawls. A crawl that ran out of candidates keeps its last values: its relevant pages, "
             "recall and seconds stay as they were, and its harvest rate is that of the pages it was allowed."
         ),
-        "columns": summary.schema.names,
-        "summary": summary.to_pylist(),
+        "pivots": _pivots(summary.to_pylist()),
         "modes": modes,
     }
     return f"Evaluation {_name(folder)}", f"semrank {manifest.text('versions', 'semrank')}", {"evaluation": facts}
+
+
+def _pivots(summary: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Mode -> its measures, and a row for each ranker with the summary's row of each measure."""
+    modes: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in summary:
+        name = row["measure"] if row["measure"] == "seconds" else f"{row['measure']}@{row['pages']}"
+        modes.setdefault(row["mode"], {}).setdefault(row["ranker"], {"ranker": row["ranker"]})[name] = row
+    return {
+        mode: {"measures": [name for name in next(iter(rows.values())) if name != "ranker"], "rows": [*rows.values()]}
+        for mode, rows in modes.items()
+    }
 
 
 def _complete(folder: str, table: TableSchema, *columns: str) -> pa.Table:
@@ -427,6 +478,16 @@ def _complete(folder: str, table: TableSchema, *columns: str) -> pa.Table:
 
 def _line(name: str, x: Iterable[float], y: Iterable[float]) -> dict[str, Any]:
     return {"name": name, "points": [[round(float(a), 6), round(float(b), 6)] for a, b in zip(x, y, strict=True)]}
+
+
+def _curve(ranker: str, means: Mapping[str, Float64s], x: str, y: str) -> dict[str, Any]:
+    """A mean curve, with a band of 1.96 standard errors where the horizontal axis is the same for all crawls."""
+    line = _line(ranker, means[x], means[y])
+    error = means.get(f"{y}_error")
+    if x == "pages" and error is not None:
+        edges = zip(means[x], means[y] - 1.96 * error, means[y] + 1.96 * error, strict=True)
+        line["band"] = [[round(float(value), 6) for value in edge] for edge in edges]
+    return line
 
 
 def _crawled(folder: str, curve: pa.Table) -> int:

@@ -19,6 +19,15 @@ function draw(name, attributes = {}, ...children) {
   node.append(...children);
   return node;
 }
+// Addresses come from crawled pages: only those of the web become links, never `javascript:` or `data:`.
+function link(url, text = url, attributes = {}) {
+  return /^https?:\/\//i.test(url) ? make("a", { href: url, rel: "noreferrer noopener", ...attributes }, text) : make("span", {}, text);
+}
+// The page's policy forbids style attributes; properties that a script sets are allowed.
+function styled(node, styles) {
+  for (const [name, value] of Object.entries(styles)) node.style.setProperty(name, value);
+  return node;
+}
 const whole = (value) => Number(value).toLocaleString("en");
 const short = (value, digits = 4) => (value === null || value === undefined ? "" : Number(value).toFixed(digits));
 function section(id, title, ...children) {
@@ -85,7 +94,7 @@ function table(columns, rows, describe) {
 function bars(series, { width = 720, height = 220, mark = null, names }) {
   const [all, chosen] = series;
   const most = Math.max(1, ...all);
-  const left = 64, bottom = 28, step = (width - left - 12) / all.length;
+  const left = 76, bottom = 44, step = (width - left - 12) / all.length;
   // Few URLs are counted one by one; of many, those that a million hides are shown by the logarithm.
   const few = most <= 20;
   const part = (value) => (few ? value / most : Math.log1p(value) / Math.log1p(most));
@@ -104,10 +113,11 @@ function bars(series, { width = 720, height = 220, mark = null, names }) {
     if (count) add(count, "var(--accent-soft)");
     if (chosen[index]) add(chosen[index], "var(--accent)");
   });
-  for (const tick of [0, 0.25, 0.5, 0.75, 1]) picture.append(Object.assign(draw("text", { x: left + tick * step * all.length, y: height - 8, "text-anchor": "middle", class: "soft" }), { textContent: tick }));
+  for (const tick of [0, 0.25, 0.5, 0.75, 1]) picture.append(Object.assign(draw("text", { x: left + tick * step * all.length, y: height - 24, "text-anchor": "middle", class: "soft" }), { textContent: tick }));
+  picture.append(Object.assign(draw("text", { x: (left + width) / 2, y: height - 4, "text-anchor": "middle" }), { textContent: "score" }), Object.assign(draw("text", { x: 12, y: (height - bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(height - bottom) / 2})` }), { textContent: few ? "URLs" : "URLs (logarithmic)" }));
   if (mark !== null && mark <= 1) {
     const x = left + mark * step * all.length;
-    picture.append(draw("line", { x1: x, x2: x, y1: 4, y2: height - bottom, stroke: "var(--bad)", "stroke-dasharray": "4 3" }), Object.assign(draw("text", { x: x + 4, y: 14 }), { textContent: "gamma " + mark }));
+    picture.append(draw("line", { x1: x, x2: x, y1: 4, y2: height - bottom, stroke: "var(--bad)", "stroke-dasharray": "4 3" }), Object.assign(draw("text", { x: mark > 0.75 ? x - 6 : x + 6, y: 14, "text-anchor": mark > 0.75 ? "end" : "start", class: "label" }), { textContent: "threshold " + mark }));
   }
   return picture;
 }
@@ -123,7 +133,7 @@ function ticksUpTo(most) {
 }
 
 function curves(lines, { x, y, width = 420, height = 270 }) {
-  const left = 48, bottom = 40, right = 16, top = 10;
+  const left = 56, bottom = 40, right = 16, top = 10;
   const points = lines.flatMap((line) => line.points);
   const [ticksX, ticksY] = [0, 1].map((axis) => ticksUpTo(Math.max(...points.map((point) => point[axis])) || 1));
   const px = (v) => left + ((width - left - right) * v) / ticksX.at(-1), py = (v) => height - bottom - ((height - bottom - top) * v) / ticksY.at(-1);
@@ -131,8 +141,14 @@ function curves(lines, { x, y, width = 420, height = 270 }) {
   const text = (attributes, content) => Object.assign(draw("text", attributes), { textContent: content });
   for (const tick of ticksY) picture.append(draw("line", { class: "axis", x1: left, x2: width - right, y1: py(tick), y2: py(tick) }), text({ x: left - 6, y: py(tick) + 4, "text-anchor": "end", class: "soft" }, tick.toLocaleString("en")));
   for (const tick of ticksX) picture.append(text({ x: px(tick), y: height - bottom + 16, "text-anchor": "middle", class: "soft" }, tick.toLocaleString("en")));
-  picture.append(text({ x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" }, x));
-  const style = (index) => ({ stroke: COLOURS[index % COLOURS.length], "stroke-width": 2, "stroke-dasharray": DASHES[index % DASHES.length] });
+  picture.append(text({ x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" }, x), text({ x: 10, y: (height - bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 10 ${(height - bottom) / 2})` }, y));
+  // Lines that coincide stay visible: those drawn first are wider.
+  const style = (index) => ({ stroke: COLOURS[index % COLOURS.length], "stroke-width": Math.max(1.5, 4.5 - (3 * index) / Math.max(1, lines.length - 1)), "stroke-dasharray": DASHES[index % DASHES.length] });
+  lines.forEach((line, index) => {
+    if (!line.band) return;
+    const edge = [...line.band.map((p) => [p[0], p[2]]), ...line.band.toReversed().map((p) => [p[0], p[1]])];
+    picture.append(draw("polygon", { points: edge.map((p) => `${px(p[0])},${py(Math.max(0, Math.min(p[1], ticksY.at(-1))))}`).join(" "), fill: COLOURS[index % COLOURS.length], "fill-opacity": 0.1 }));
+  });
   const drawn = lines.map((line, index) => {
     const path = draw("polyline", { points: line.points.map((p) => `${px(p[0])},${py(p[1])}`).join(" "), fill: "none", ...style(index) });
     path.append(Object.assign(draw("title"), { textContent: line.name }));
@@ -154,7 +170,8 @@ function diagram({ nodes, edges }, describe, label) {
   const at = ([x, y]) => [x * NODE_WIDTH + 72, y * STEP + 40];
   const places = nodes.map((node) => at([node.x, node.y]));
   const width = Math.max(...places.map((place) => place[0])) + 72, height = Math.max(...places.map((place) => place[1])) + 32;
-  const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": label, style: `width:100%;min-width:${0.75 * width}px;max-width:${1.2 * width}px` });
+  const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": label });
+  styled(picture, { width: "100%", "min-width": `${0.75 * width}px`, "max-width": `${1.2 * width}px` });
   const drawn = edges.map(([upper, lower, bends]) => {
     const way = [places[upper], ...bends.map(at), places[lower]];
     const curve = way.slice(1).map(([x, y], i) => `C${way[i][0]},${(way[i][1] + y) / 2} ${x},${(way[i][1] + y) / 2} ${x},${y}`);
@@ -218,8 +235,14 @@ function diagram({ nodes, edges }, describe, label) {
       if (event.key === "Escape") { held = null; light(null); }
     });
   });
-  return make("div", {}, make("div", { class: "drawing" }, picture), detail);
+  // On a narrow screen the drawing's words would be too small to read: rows of buttons stand for its levels.
+  const rows = new Map();
+  reading.forEach((index) => rows.set(nodes[index].y, [...(rows.get(nodes[index].y) || []), index]));
+  const levels = make("div", { class: "levels" }, ...[...rows.values()].map((row, level) => make("div", { class: "tools" }, make("span", { class: "soft" }, level + 1), ...row.map((index) => make("button", { type: "button", onclick: () => { held = index; light(index); } }, nodes[index].label || nodes[index].name)))));
+  return make("div", {}, make("div", { class: "drawing" }, picture), levels, detail);
 }
+
+const folded = (summary, ...children) => make("details", {}, make("summary", {}, summary), ...children);
 
 function whyText(row) {
   const items = (row.reasons || []).map((reason) => make("li", {}, make("b", {}, reason.term), ` ${Number(reason.value).toPrecision(4)}`, reason.weight === null ? "" : ` \u00d7 weight ${Number(reason.weight.toPrecision(4))}`, reason.detail ? ` (${reason.detail})` : ""));
@@ -228,7 +251,7 @@ function whyText(row) {
   if (row.extension || row.intension) facts.push(`extension ${short(row.extension)}, intension ${short(row.intension)}`);
   if (row.change_probability !== null) facts.push(`changed with probability ${short(row.change_probability)}`);
   if (row.held_back) facts.push(`held back: ${row.held_back}`);
-  const open = make("a", { href: row.url, rel: "noreferrer noopener" }, "open the page");
+  const open = link(row.url, /^https?:/i.test(row.url) ? "open the page" : "no address of the web");
   return make("div", {}, items.length ? make("ul", {}, ...items) : null, pairs.length ? make("div", {}, "matched keywords (queue ~ this URL)", make("ul", {}, ...pairs)) : null, make("div", { class: "soft" }, facts.join(" \u00b7 "), " \u00b7 ", open));
 }
 
@@ -237,18 +260,18 @@ function frontierTable(rows) {
     { name: "rank", key: "rank", number: true, show: (row) => whole(row.rank) },
     { name: "score", key: "score", number: true, show: (row) => short(row.score) },
     { name: "selected", key: "selected", show: (row) => make("span", { class: row.selected ? "yes" : "no" }, row.selected ? "selected" : row.held_back || "no") },
-    { name: "URL", key: "url", class: "url", show: (row) => make("a", { href: row.url, rel: "noreferrer noopener", tabindex: "-1" }, row.url) },
+    { name: "URL", key: "url", class: "url", show: (row) => make("div", {}, link(row.url, row.url, { tabindex: "-1" }), row.title ? make("div", { class: "title" }, row.title) : null, row.why ? make("div", { class: "soft why-line" }, row.why) : null) },
     { name: "fetched", key: "fetched", class: "wide", show: (row) => (row.fetched ? "yes" : "no") },
   ];
   const view = table(columns, rows, whyText);
-  const text = make("input", { type: "search", placeholder: "part of the URL or a reason", "aria-label": "filter by text" });
+  const text = make("input", { type: "search", placeholder: "part of the URL, title or a reason", "aria-label": "filter by text" });
   const host = make("select", { "aria-label": "filter by host" }, make("option", { value: "" }, "all hosts"), ...[...new Set(rows.map((row) => row.host))].sort().map((name) => make("option", {}, name)));
   const kind = make("select", { "aria-label": "filter by selection" }, ...["all", "selected", "held back", "new", "known"].map((name) => make("option", {}, name)));
   const count = make("span", { class: "soft", "aria-live": "polite" });
   function apply() {
     const wanted = text.value.toLowerCase();
     const kinds = { all: () => true, selected: (row) => row.selected, "held back": (row) => !row.selected, new: (row) => !row.fetched, known: (row) => row.fetched };
-    const kept = rows.filter((row) => (!host.value || row.host === host.value) && kinds[kind.value](row) && (!wanted || row.url.toLowerCase().includes(wanted) || (row.reasons || []).some((reason) => (reason.detail || "").toLowerCase().includes(wanted))));
+    const kept = rows.filter((row) => (!host.value || row.host === host.value) && kinds[kind.value](row) && (!wanted || row.url.toLowerCase().includes(wanted) || (row.title || "").toLowerCase().includes(wanted) || (row.reasons || []).some((reason) => (reason.detail || "").toLowerCase().includes(wanted))));
     view.show(kept);
     count.textContent = `${whole(kept.length)} of ${whole(rows.length)} shown`;
   }
@@ -262,21 +285,25 @@ function showRound(round) {
   if (round.note) page.append(make("p", { class: "soft" }, round.note));
   section("top", "Top of the frontier", make("p", { class: "soft" }, round.top_note), frontierTable(round.top));
   if (round.sample.length) section("sample", "A sample of the rest", make("p", { class: "soft" }, round.sample_note), frontierTable(round.sample));
-  section("scores", "Scores", make("p", { class: "soft" }, "URLs by score; the stronger part of a bar is selected. More than 20 in a bar make the scale logarithmic."), bars(round.bins, { mark: round.gamma, names: "URLs by score" }),
+  section("scores", "Scores", make("p", { class: "soft" }, "URLs by score; the stronger part of a bar is selected. More than 20 in a bar make the scale logarithmic."), bars(round.bins, { mark: round.threshold, names: "URLs by score" }),
     round.held.length ? table([{ name: "held back by", key: "reason" }, { name: "URLs", key: "count", number: true, show: (r) => whole(r.count) }], round.held).element : make("p", {}, "Nothing is held back."));
   section("hosts", "Hosts", round.hosts_note ? make("p", { class: "soft" }, round.hosts_note) : null, table([{ name: "host", key: "host", class: "url" }, { name: "URLs", key: "urls", number: true, show: (r) => whole(r.urls) }, { name: "selected", key: "selected", number: true, show: (r) => whole(r.selected) }, { name: "mean score", key: "score", number: true, show: (r) => short(r.score) }], round.hosts).element);
   if (round.changes) {
-    const list = (title, moved, text) => make("div", { class: "moves" }, make("h3", {}, `${title} (${whole(moved.count)})`), make("ul", {}, ...moved.rows.slice(0, 25).map((row) => make("li", {}, make("span", { class: "soft" }, text(row)), " ", make("a", { href: row.url, rel: "noreferrer noopener" }, row.url))), moved.count > 25 ? make("li", { class: "soft" }, `and ${whole(moved.count - 25)} more`) : null));
-    const { came, rose, fell, went, chosen } = round.changes;
-    const [now, was, moved] = [(row) => `rank ${whole(row.rank)}`, (row) => `was ${whole(row.before)}`, (row) => `${whole(row.before)} \u2192 ${whole(row.rank)}`];
-    section("changes", "Since the round before", make("p", { class: "soft" }, round.changes_note), make("div", { class: "columns" }, list("Came", came, now), list("Rose", rose, moved), list("Fell", fell, moved), list("Gone, selected by the round before", chosen, was), list("Gone for other reasons", went, was)));
+    const kinds = { came: "came", rose: "rose", fell: "fell", chosen: "gone: selected before", went: "gone" };
+    const rows = Object.entries(kinds).flatMap(([name, change]) => round.changes[name].rows.map((row) => ({ ...row, change, move: row.rank && row.before ? row.before - row.rank : null })));
+    const counts = Object.entries(kinds).map(([name, change]) => `${whole(round.changes[name].count)} ${change}`).join(", ");
+    const number = (name, key) => ({ name, key, number: true, show: (row) => (row[key] === null || row[key] === undefined ? "" : whole(row[key])) });
+    section("changes", "Since the round before", make("p", { class: "soft" }, `${round.changes_note} ${counts}.`), table([{ name: "change", key: "change" }, number("rank", "rank"), number("rank before", "before"), number("moved up by", "move"), { name: "URL", key: "url", class: "url", show: (row) => link(row.url) }], rows).element);
   }
   if (round.keywords.nodes.length) section("keywords", "Keyword hierarchy", make("p", { class: "soft" }, round.keywords.note), diagram(round.keywords, (node) => make("div", {}, make("b", {}, node.name), ` \u2014 layer ${node.layer}, ${whole(node.clicks)} clicks, probability ${short(node.probability, 6)}`, node.related.length ? `; ISA: ${node.related.join(", ")}` : "", node.parts.length ? `; has part: ${node.parts.join(", ")}` : ""), "keyword hierarchy"));
   if (round.lattice.nodes.length) section("lattice", "Concepts of the queue", make("p", { class: "soft" }, round.lattice.note), diagram(round.lattice, (node) => make("div", {}, make("b", {}, node.name), ` \u2014 ${whole(node.support)} URLs`, make("ul", {}, ...node.extent.map((url) => make("li", {}, url)), node.support > node.extent.length ? make("li", { class: "soft" }, `and ${whole(node.support - node.extent.length)} more`) : null)), "order diagram of concepts"));
   section("rejects", "Rejects", round.rejects.length ? table([{ name: "reason", key: "reason" }, { name: "records", key: "count", number: true, show: (r) => whole(r.count) }], round.rejects).element : make("p", {}, "None."));
   const slowest = Math.max(1e-9, ...round.stages.map((stage) => stage.seconds));
-  section("stages", "Stages", make("p", { class: "soft" }, "Seconds spent in each stage, summed over workers."), table([{ name: "stage", key: "stage" }, { name: "seconds", key: "seconds", number: true, show: (r) => make("span", {}, make("span", { class: "bar", style: `width:${(6 * r.seconds) / slowest}rem` }), short(r.seconds, 2)) }, { name: "rows in", key: "rows_in", number: true, show: (r) => whole(r.rows_in) }, { name: "rows out", key: "rows_out", number: true, show: (r) => whole(r.rows_out) }, { name: "largest record, bytes", key: "largest_record_bytes", number: true, show: (r) => whole(r.largest_record_bytes) }, { name: "largest group, bytes", key: "largest_group_bytes", number: true, show: (r) => whole(r.largest_group_bytes) }], round.stages).element);
-  section("parameters", "Parameters", table([{ name: "parameter", key: "name" }, { name: "value", key: "value" }], round.parameters).element);
+  const stages = table([{ name: "stage", key: "stage" }, { name: "seconds", key: "seconds", number: true, show: (r) => make("span", {}, styled(make("span", { class: "bar" }), { width: `${(6 * r.seconds) / slowest}rem` }), short(r.seconds, 2)) }, { name: "rows in", key: "rows_in", number: true, show: (r) => whole(r.rows_in) }, { name: "rows out", key: "rows_out", number: true, show: (r) => whole(r.rows_out) }, { name: "largest record, bytes", key: "largest_record_bytes", number: true, show: (r) => whole(r.largest_record_bytes) }, { name: "largest group, bytes", key: "largest_group_bytes", number: true, show: (r) => whole(r.largest_group_bytes) }], round.stages).element;
+  section("stages", "Stages", folded(`${whole(round.stages.length)} stages; seconds spent in each, summed over workers`, stages));
+  const parameters = (rows) => table([{ name: "parameter", key: "name" }, { name: "value", key: "value" }], rows).element;
+  const [changed, same] = [true, false].map((differs) => round.parameters.filter((row) => row.changed === differs));
+  section("parameters", "Parameters", changed.length ? parameters(changed) : make("p", {}, "All have their defaults."), folded(`${whole(same.length)} parameters with their defaults`, parameters(same)));
 }
 
 function showCrawl(crawl) {
@@ -298,11 +325,22 @@ function showCrawl(crawl) {
   section("curves", "Over the rounds", make("div", { class: "columns" }, ...crawl.charts.map((chart) => curves(chart.lines, chart))));
 }
 
+function pivoted(evaluation, mode) {
+  const { measures, rows } = evaluation.pivots[mode];
+  const best = Object.fromEntries(measures.map((name) => [name, Math.max(...rows.filter((row) => row.ranker !== "omniscient").map((row) => row[name].mean))]));
+  const cell = (row, name) => {
+    const { mean, low, high, difference_low: from, difference_high: to } = row[name];
+    const sign = from === null || from === undefined ? "" : from > 0 ? " \u25b2" : to < 0 ? " \u25bc" : "";
+    const text = `${short(mean, 3)}${low === null ? "" : ` [${short(low, 3)}, ${short(high, 3)}]`}${sign}`;
+    return name !== "seconds" && row.ranker !== "omniscient" && mean === best[name] ? make("b", { class: "yes" }, text) : text;
+  };
+  return table([{ name: "ranker", key: "ranker" }, ...measures.map((name) => ({ name, number: true, sort: (row) => row[name].mean, show: (row) => cell(row, name) }))], rows).element;
+}
+
 function showEvaluation(evaluation) {
-  page.append(cards(evaluation.cards));
-  section("summary", "Means over topics", make("p", { class: "soft" }, evaluation.note), table(evaluation.columns.map((name) => ({ name, key: name, number: !["ranker", "mode", "measure"].includes(name), show: (row) => (typeof row[name] !== "number" ? row[name] ?? "" : ["pages", "topics"].includes(name) ? whole(row[name]) : short(row[name])) })), evaluation.summary).element);
+  page.append(cards(evaluation.cards), make("p", { class: "soft" }, evaluation.note));
   if (evaluation.modes.length) page.append(make("p", { class: "soft" }, evaluation.curves_note));
-  for (const mode of evaluation.modes) section(mode.name, `Mode ${mode.name}`, make("div", { class: "columns" }, ...mode.charts.map((chart) => curves(chart.lines, chart))));
+  for (const mode of evaluation.modes) section(mode.name, `Mode ${mode.name}`, mode.name in evaluation.pivots ? pivoted(evaluation, mode.name) : null, make("div", { class: "columns" }, ...mode.charts.map((chart) => curves(chart.lines, chart))));
 }
 
 document.getElementById("theme").addEventListener("click", () => {
@@ -310,6 +348,7 @@ document.getElementById("theme").addEventListener("click", () => {
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark";
 });
+window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => { part.open = true; }));
 if (data.round) showRound(data.round);
 if (data.crawl) showCrawl(data.crawl);
 if (data.evaluation) showEvaluation(data.evaluation);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 import shutil
@@ -120,8 +122,16 @@ def test_a_page_needs_nothing_else(place: Path) -> None:
 def in_browser(page: str, script: str, folder: Path) -> str:
     """The page's content after a script ran in it."""
     file = folder / "page.html"
-    file.write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
+    file.write_text(with_script(page, script), encoding="utf-8")
     return browse(file.as_uri(), folder)
+
+
+def with_script(page: str, script: str) -> str:
+    """The page with one more script, which its policy allows by its hash beside the page's own."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    allowed = page.replace("script-src '", f"script-src 'sha256-{digest}' '", 1)
+    assert allowed != page
+    return allowed.replace("</body>", f"<script>{script}</script></body>")
 
 
 def browse(address: str, folder: Path, *options: str) -> str:
@@ -164,7 +174,7 @@ def test_a_browser_asks_for_nothing_but_the_page(place: Path, tmp_path: Path) ->
       document.body.dataset.resources = performance.getEntriesByType('resource').length;
     """
     page = page_of(place, "second")
-    _Counter.page = page.replace("</body>", f"<script>{script}</script></body>").encode()
+    _Counter.page = with_script(page, script).encode()
     _Counter.asked.clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), _Counter) as server:
         Thread(target=server.serve_forever, daemon=True).start()
@@ -215,6 +225,57 @@ def test_addresses_can_not_leave_the_data(place: Path, tmp_path: Path) -> None:
     assert "</script><b" not in page
 
 
+def test_the_policy_allows_the_page_s_own_script_and_style_alone(place: Path, tmp_path: Path) -> None:
+    page = page_of(place, "first")
+    assert "unsafe-inline" not in page
+    foreign = page.replace("</body>", "<script>document.body.id = 'evil'</script></body>").replace(
+        "<body>", '<body onload="document.title = 1"><p style="color: red" id="styled">x</p>'
+    )
+    file = tmp_path / "page.html"
+    file.write_text(foreign, encoding="utf-8")
+    shown = browse(file.as_uri(), tmp_path)
+    assert 'id="evil"' not in shown
+    assert "<title>1</title>" not in shown
+    assert 'class="row"' in shown
+
+
+@pytest.mark.parametrize("address", ["javascript:alert(1)", "data:text/html,x", "JavaScript://a.example/%0aalert(1)"])
+def test_only_addresses_of_the_web_become_links(place: Path, tmp_path: Path, address: str) -> None:
+    data = data_of(page_of(place, "second"))
+    moved = data["round"]["changes"]["came"]["rows"]
+    for row in (data["round"]["top"][0], moved[0]):
+        row["url"] = address
+    page = re.sub(
+        r'(<script id="data" type="application/json">).*?(</script>)',
+        lambda found: found[1] + json.dumps(data).replace("<", "\\u003c") + found[2],
+        page_of(place, "second"),
+        flags=re.DOTALL,
+    )
+    shown = in_browser(page, "document.querySelectorAll('tr.row').forEach((row) => row.click());", tmp_path)
+    body = shown[: shown.index('<script id="data"')]
+    assert address in body
+    assert not re.search('href="(?:javascript|data):', body, re.IGNORECASE)
+
+
+def test_titles_and_main_reasons_stand_in_the_rows(place: Path) -> None:
+    data = data_of(page_of(place, "second"))["round"]
+    titles = {row["url"]: row["title"] for row in pq.read_table(place / "snapshot" / "pages").to_pylist()}
+    assert {row["url"]: row["title"] for row in data["top"]} == {
+        row["url"]: titles.get(row["url"]) for row in data["top"]
+    }
+    assert any(row["title"] for row in data["top"])
+    assert all(row["why"] is None for row in data["top"] if not row["reasons"])
+    changed = {row["name"] for row in data["parameters"] if row["changed"]}
+    assert {"max_urls", "profile"} <= changed
+    assert "language" not in changed
+
+
+def test_a_printed_page_hides_nothing(place: Path, tmp_path: Path) -> None:
+    script = "window.dispatchEvent(new Event('beforeprint'));"
+    shown = in_browser(page_of(place, "second"), script, tmp_path)
+    assert shown.count("<details") == shown.count("<details open")
+
+
 def evaluation(folder: Path, crawls: dict[str, list[list[int]]]) -> Path:
     """An evaluation of crawls, each told by the relevant pages after every page, of ten that there are."""
     rows = [
@@ -248,6 +309,33 @@ def test_curves_of_crawls_that_ended_go_on(tmp_path: Path) -> None:
     recall = [(1 + 1) / 20, (1 + 1) / 20, (2 + 1) / 20, (3 + 1) / 20]
     assert [point[0] for point in precision["lines"][0]["points"]] == pytest.approx(recall)
     assert [point[0] for point in seconds["lines"][0]["points"]] == [page / 16 + 1 / 16 for page in (1, 2, 3, 4)]
+
+
+def test_means_are_pivoted_by_ranker(tmp_path: Path) -> None:
+    folder = evaluation(tmp_path / "evaluation", {"a": [[0, 1], [1, 1]], "b": [[1, 2], [1, 2]]})
+    names = SUMMARY.schema.names
+    rows = [
+        dict(zip(names, ("a", "frontier", "harvest", 2, 2, 0.5, 0.4, 0.6, None, None, None), strict=True)),
+        dict(zip(names, ("a", "frontier", "seconds", 2, 2, 0.1, 0.1, 0.1, None, None, None), strict=True)),
+        dict(zip(names, ("b", "frontier", "harvest", 2, 2, 1.0, 1.0, 1.0, 0.5, 0.4, 0.6), strict=True)),
+        dict(zip(names, ("b", "frontier", "seconds", 2, 2, 0.2, 0.2, 0.2, 0.1, 0.0, 0.2), strict=True)),
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, SUMMARY.schema), folder / "summary" / "part-00000.parquet")
+    page = tmp_path / "page.html"
+    assert main(["report", "--evaluation", str(folder), "--output", str(page), "--quiet"]) == 0
+    facts = data_of(page.read_text())["evaluation"]
+    pivot = facts["pivots"]["frontier"]
+    assert pivot["measures"] == ["harvest@2", "seconds"]
+    assert [(row["ranker"], row["harvest@2"]["mean"], row["seconds"]["mean"]) for row in pivot["rows"]] == [
+        ("a", 0.5, 0.1),
+        ("b", 1.0, 0.2),
+    ]
+    # Two crawls with harvests 0 and 1 after a page: standard error sqrt(1/2) / sqrt 2 = 1/2.
+    band = facts["modes"][0]["charts"][0]["lines"][0]["band"]
+    assert band[0] == pytest.approx([1, 0.5 - 0.98, 0.5 + 0.98])
+    shown = browse(page.as_uri(), tmp_path)
+    assert "1.000 [1.000, 1.000] \u25b2" in shown
+    assert shown.count("<polygon") >= 2
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ PARTITION_BYTES = 8 << 20
 """Bytes aimed at for one group of a shuffle: a group reaches a worker as one record and has to fit several times."""
 
 Int64s = npt.NDArray[np.int64]
+Float64s = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 _KEY_SPACE = 1 << 62
 """Keys of rows stay below it, far from the limit of int64."""

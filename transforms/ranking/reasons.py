@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -112,3 +113,13 @@ def _rank_in_row(sorted_rows: Int64s) -> Int64s:
     """Place of each entry among those of its row, int64[m] from 0; rows ascend."""
     first = np.searchsorted(sorted_rows, sorted_rows, side="left")
     return np.arange(len(sorted_rows), dtype=np.int64) - first
+
+
+def main_reason(reasons: Sequence[Mapping[str, Any]]) -> str:
+    """The term that counts most for a URL, in a few words.
+
+    Args:
+        reasons: at least one, of the type `REASONS` as Python objects.
+    """
+    first = max(reasons, key=lambda reason: reason["value"] * (reason["weight"] or 0.0))
+    return f"{first['term']} {first['value']:.3g}" + (f": {first['detail']}" if first["detail"] else "")
