@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.pipelines import evaluation_plots, folders
+from semrank.pipelines.collisions import collision_rejects, url_chunks
 from semrank.pipelines.config import SEMRANK_OPTIONS, RoundConfig
 from semrank.pipelines.evaluation_config import EvaluationConfig, known_rankers
 from semrank.pipelines.evaluation_crawls import named_makers, replay_topics
@@ -29,7 +30,9 @@ from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLICKS, LINKS, PAGES
 from semrank.transforms.columnar import files
 from semrank.transforms.columnar.arrays import Int64s, concatenate
+from semrank.transforms.columnar.ids import surplus_strings
 from semrank.transforms.columnar.parquet import part_name, write_parquet
+from semrank.transforms.columnar.steps import without_urls
 
 EXAMPLES = """\
 example:
@@ -81,6 +84,8 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
         table.name: concatenate(folders.read_parts(snapshot, table), table.schema) for table in (PAGES, LINKS, CLICKS)
     }
     labels = read_topics(topics)
+    surplus = surplus_strings(pa.chunked_array([chunk for name in tables for chunk in url_chunks(tables[name])]))
+    tables = {name: without_urls(table, surplus) for name, table in tables.items()}
     ground = Ground.of(tables["pages"], tables["links"], tables["clicks"])
     planned = plan_topics(labels, ground, config)
     if not planned.topics:
@@ -99,7 +104,7 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
         "curve": results.curve,
         "summary": results.summary,
         "sweep": results.sweep,
-        "rejects": pa.concat_tables([labels.rejects, planned.rejects]),
+        "rejects": pa.concat_tables([labels.rejects, planned.rejects, collision_rejects(surplus)]),
     }
     for name, table in written.items():
         write_parquet(files.join(work, name, part_name(0)), table)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from semrank.transforms.columnar.arrays import Int64s, column_array, positions
-from semrank.transforms.columnar.ids import check_collisions, digest_table, text_digests, text_ids
+from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking.holdout import ClickTargets
 from semrank.transforms.ranking.semrank_local import SemRankWeb
 from semrank.transforms.ranking.web import Web
@@ -43,9 +43,7 @@ class Ground:
     def of(cls, pages: pa.Table, links: pa.Table, clicks: pa.Table) -> Ground:
         """From conformed tables."""
         urls = column_array(pc.unique(pages["url"]).sort())
-        digests = text_digests(urls)
-        check_collisions([digest_table(digests)])
-        ids = np.ascontiguousarray(digests[:, 0])
+        ids = text_ids(urls)
         order = np.argsort(ids)
         source, target = (positions(ids[order], text_ids(links[name])) for name in ("source_url", "target_url"))
         inside = (source >= 0) & (target >= 0) & (source != target)

@@ -10,12 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.pipelines import folders
+from semrank.pipelines.collisions import collision_rejects
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import FRONTIER, HARVEST, REJECTS
 from semrank.transforms.columnar import files
 from semrank.transforms.columnar.arrays import column_array
-from semrank.transforms.columnar.ids import check_collisions, digest_table, text_digests
+from semrank.transforms.columnar.ids import surplus_strings, text_ids
 from semrank.transforms.columnar.parquet import open_stored
+from semrank.transforms.columnar.steps import without_urls
 from semrank.transforms.sources.batch import MAX_REJECT_CHARS
 from semrank.transforms.sources.logs.lines import DamagedStreamError, decompressed
 from semrank.transforms.sources.seeds import Seed, read_seeds
@@ -40,6 +42,11 @@ class Queue:
     harvest: pa.Table
     rejects: pa.Table
     source: str
+
+    def without(self, urls: pa.Array) -> Queue:
+        """The queue without URLs that share an id with others; they become rejects."""
+        rejects = pa.concat_tables([self.rejects, collision_rejects(urls)])
+        return Queue(without_urls(self.urls, urls), without_urls(self.harvest, urls), rejects, self.source)
 
 
 def queue_from_seeds(path: str) -> Queue:
@@ -90,7 +97,8 @@ def _queue_of(seeds: Sequence[Seed], source: str) -> Queue:
     stages = pa.repeat(pa.scalar(STAGE), len(quoted))
     queue = _queue_table(urls)
     harvest = queue.append_column("seed", pa.array(np.ones(queue.num_rows, dtype=np.bool_)))
-    return Queue(queue, harvest, pa.table([stages, reasons.filter(bad), quoted], schema=REJECTS.schema), source)
+    rejects = pa.table([stages, reasons.filter(bad), quoted], schema=REJECTS.schema)
+    return Queue(queue, harvest, rejects, source).without(surplus_strings(urls))
 
 
 def queue_from_round(folder: str) -> Queue:
@@ -107,7 +115,8 @@ def queue_from_round(folder: str) -> Queue:
     harvest = _queue_table(pa.concat_arrays([column_array(harvested["url"]), selected]))
     seeds = column_array(harvested.filter(harvested["seed"])["url"])
     seed = pc.is_in(harvest["url"], value_set=seeds)
-    return Queue(_queue_table(selected), harvest.append_column("seed", seed), REJECTS.empty(), folder)
+    queue = Queue(_queue_table(selected), harvest.append_column("seed", seed), REJECTS.empty(), folder)
+    return queue.without(surplus_strings(column_array(harvest["url"])))
 
 
 def _selected(folder: str) -> pa.Array:
@@ -120,10 +129,9 @@ def _selected(folder: str) -> pa.Array:
 
 def _queue_table(urls: pa.Array) -> pa.Table:
     distinct = pc.unique(column_array(urls).cast(pa.string()))
-    digests = text_digests(distinct)
-    check_collisions([digest_table(digests)])
-    order = np.argsort(digests[:, 0])
-    return pa.table({"url_id": pa.array(digests[order, 0]), "url": distinct.take(pa.array(order))})
+    ids = text_ids(distinct)
+    order = np.argsort(ids)
+    return pa.table({"url_id": pa.array(ids[order]), "url": distinct.take(pa.array(order))})
 
 
 def snapshot_knows_any(known: pa.Table, page_paths: Sequence[str], link_paths: Sequence[str]) -> bool:

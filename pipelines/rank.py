@@ -10,8 +10,8 @@ import argparse
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions
 
 from semrank.pipelines import folders
 from semrank.pipelines.cluster import path_for_workers
+from semrank.pipelines.collisions import surplus_urls
 from semrank.pipelines.config import (
     QUEUE_GROUP,
     RoundConfig,
@@ -51,9 +52,9 @@ from semrank.pipelines.semrank_settings import (
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLASSES, CONCEPTS, FRONTIER, HARVEST, KEYWORDS, LINKS, REJECTS, RELATIONS, conform
 from semrank.transforms.columnar import files
-from semrank.transforms.columnar.arrays import column_array, int64s, partition_count
+from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, partition_count
 from semrank.transforms.columnar.idfilter import filter_bits
-from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.columnar.ids import IdCollisionError, text_ids
 from semrank.transforms.columnar.parquet import part_name, write_parquet
 from semrank.transforms.columnar.steps import (
     NAMESPACE,
@@ -64,6 +65,7 @@ from semrank.transforms.columnar.steps import (
     MergePartitions,
     ReadParquet,
     WriteOne,
+    leave_out,
 )
 from semrank.transforms.columnar.worker_memory import check_held
 from semrank.transforms.context.describe import HARVESTED_SCHEMA
@@ -247,15 +249,37 @@ class RoundJob:
         output: the round's folder.
         config: its configuration.
         inputs: what it is made of, for the manifest.
-        build: puts the pipeline together; returns one row a file of the frontier (`WRITTEN_SCHEMA`).
+        snapshot: what it reads.
+        queue: what it starts from.
         begin: when it was prepared, seconds since 1970.
+        left_out: URLs of the snapshot and the queue that share an id with others, string[n].
     """
 
     output: str
     config: RoundConfig
     inputs: dict[str, Any]
-    build: Callable[[beam.Pipeline], Collection]
+    snapshot: _Snapshot
+    queue: Queue
     begin: float
+    left_out: pa.Array
+
+    def build(self, pipeline: beam.Pipeline) -> Collection:
+        """Puts the pipeline together; returns one row a file of the frontier (`WRITTEN_SCHEMA`)."""
+        work = folders.work_folder(self.output)
+        written = _build(pipeline, snapshot=self.snapshot, queue=self.queue, output=work, config=self.config)
+        leave_out(pipeline, self.left_out)
+        return written
+
+    def without_collisions(self, ids: Int64s) -> RoundJob:
+        """The same round, ready to run again without the URLs that share one of some ids with others."""
+        paths = [*self.snapshot.pages, *self.snapshot.links, *self.snapshot.clicks]
+        surplus = surplus_urls(paths, column_array(self.queue.harvest["url"]), ids)
+        if not len(surplus):
+            raise RuntimeError(f"URLs share the ids {ids.tolist()}, but none of them was found")
+        log.warning("%d URLs are left out, as others have their ids: %s ...", len(surplus), surplus[0])
+        _delete_parts(self.output, kept=HARVEST.name)
+        left_out = pa.concat_arrays([self.left_out, surplus])
+        return replace(self, queue=self.queue.without(surplus), left_out=left_out)
 
     def hand_over(self) -> None:
         """Leaves what `semrank finish` needs to write the manifest when the job is done."""
@@ -298,10 +322,9 @@ def run_round(
     kept = options.view_as(GoogleCloudOptions).template_location is None
     job = prepare_round(snapshot_path, queue, output, config, overwrite=overwrite, memory=memory, keep_old=kept)
     try:
-        metrics = run_pipeline(options, job.build, worker_memory=memory)
+        metrics = _run_without_collisions(job, options, memory)
     except InputError:
-        for name in PARTS:
-            files.delete(files.join(folders.work_folder(output), name))
+        _delete_parts(output)
         raise
     if metrics is None:
         job.hand_over()
@@ -310,6 +333,21 @@ def run_round(
             "wrote and writes the manifest"
         )
     return conclude(output, config, job.inputs, metrics, job.begin, top=top)
+
+
+def _run_without_collisions(job: RoundJob, options: Any, memory: int | None) -> RunMetrics | None:
+    """Runs a round, and again without the URLs that turn out to share an id with others."""
+    while True:
+        try:
+            return run_pipeline(options, job.build, worker_memory=memory)
+        except IdCollisionError as found:
+            job = job.without_collisions(IdCollisionError.ids_of_message(str(found)))
+
+
+def _delete_parts(output: str, kept: str = "") -> None:
+    for name in PARTS:
+        if name != kept:
+            files.delete(files.join(folders.work_folder(output), name))
 
 
 def prepare_round(
@@ -353,8 +391,7 @@ def prepare_round(
         "snapshot": folders.fingerprint(snapshot.manifest.entries, snapshot_path),
         "queue": {"path": queue.source, "urls": queue.urls.num_rows},
     }
-    build = partial(_build, snapshot=snapshot, queue=queue, output=work, config=config)
-    return RoundJob(output, config, made_of, build, begin)
+    return RoundJob(output, config, made_of, snapshot, queue, begin, pa.array([], pa.string()))
 
 
 def _check_queue_fits(queue: Queue, snapshot: _Snapshot, config: RoundConfig, memory: int | None) -> None:

@@ -21,6 +21,7 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOpt
 from semrank.pipelines import __version__
 from semrank.pipelines.cluster import ClusterCheck
 from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.ids import IdCollisionError
 from semrank.transforms.columnar.steps import (
     GROUP_BYTES,
     HELD_BYTES,
@@ -182,6 +183,7 @@ def run_pipeline(
 
     Raises:
         InputError: a stage found an input unusable, the runner can't be used, or nobody is at the cluster's address.
+        IdCollisionError: URLs share an id.
         RuntimeError: the run failed.
     """
     begin = time.monotonic()
@@ -201,7 +203,7 @@ def run_pipeline(
             return None
         state = result.wait_until_finish()
     except Exception as cause:
-        raise _user_error(cause) or RuntimeError(_worker_error(cause)) from cause
+        raise _user_error(cause) or _collision(cause) or RuntimeError(_worker_error(cause)) from cause
     if state not in (None, "DONE"):
         raise RuntimeError(f"the runner ended the job in state {state}, expected DONE")
     metrics = _metrics(result, time.monotonic() - begin)
@@ -218,6 +220,12 @@ def _user_error(cause: BaseException) -> InputError | None:
         chained = chained.__cause__ or chained.__context__
     found = re.search(r"schemas\.(?:errors\.InputError|tables\.\w+): (.+)", str(cause))
     return InputError(_without_step(found.group(1))) if found else None
+
+
+def _collision(cause: BaseException) -> IdCollisionError | None:
+    """The IdCollisionError inside a worker's error."""
+    ids = IdCollisionError.ids_of_message(f"{cause} {cause.__cause__ or cause.__context__}").tolist()
+    return IdCollisionError(ids) if ids else None
 
 
 def _without_step(text: str) -> str:

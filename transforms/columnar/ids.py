@@ -1,13 +1,17 @@
 """Stable 64-bit ids of strings, and the check that no two strings share one.
 
-The id is the low half of the 128-bit XXH3 hash of the UTF-8 bytes, seen as a signed integer; it does not depend on
-machine, process or version. The high half is kept as a check value wherever ids from different places meet: two
-strings with the same id but different check values are a collision, which ends the run instead of mixing two URLs.
+The id is the first half of the 128-bit BLAKE2b hash (RFC 7693) of the UTF-8 bytes, a big-endian signed integer; it does
+not depend on machine, process or version. The hash is cryptographic, so nobody can make a string with a given id. Two
+strings with some id in common take about 2^32 hashes to find, so a page may well link to such pairs. The second half of
+the hash is kept as a check value wherever ids from different places meet: two strings with the same id but different
+check values are a collision. The one that sorts first is used, and the others are left out.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +23,19 @@ DIGEST_SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field(
 
 
 class IdCollisionError(RuntimeError):
-    """Two different strings have the same 64-bit id."""
+    """Several strings have the same 64-bit id.
+
+    The message lists the ids, which is all that a runner passes on; `ids_of_message` reads them.
+    """
+
+    def __init__(self, ids: Iterable[int]) -> None:
+        super().__init__(f"several strings have the id {', '.join(map(str, ids))}")
+
+    @staticmethod
+    def ids_of_message(message: str) -> npt.NDArray[np.int64]:
+        """The ids that an error's text lists, int64[n]; none where it is another error's."""
+        found = re.search(r"several strings have the id (-?\d+(?:, -?\d+)*)", message)
+        return np.array([int(text) for text in found[1].split(", ")] if found else [], dtype=np.int64)
 
 
 def text_digests(strings: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
@@ -41,16 +57,21 @@ def text_digests(strings: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
         if isinstance(strings, pa.ChunkedArray):
             strings = pa.concat_arrays(strings.chunks)
     encoded = strings if pa.types.is_dictionary(strings.type) else strings.dictionary_encode()
-    digest = xxhash.xxh3_128_digest
-    values = b"".join(map(digest, pc.cast(encoded.dictionary, pa.large_binary()).to_pylist()))
-    # A canonical XXH3 digest is big-endian: the high half stands first.
-    halves = np.frombuffer(values, dtype=">i8").astype(np.int64).reshape(-1, 2)[:, ::-1]
+    texts = pc.cast(encoded.dictionary, pa.large_binary()).to_pylist()
+    values = b"".join([blake2b(text, digest_size=16).digest() for text in texts])
+    halves = np.frombuffer(values, dtype=">i8").astype(np.int64).reshape(-1, 2)
     return np.ascontiguousarray(halves[encoded.indices.to_numpy(zero_copy_only=False)])
 
 
 def text_ids(strings: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """The ids alone, int64[n]; see `text_digests`."""
     return np.ascontiguousarray(text_digests(strings)[:, 0])
+
+
+def text_draws(strings: pa.Array) -> npt.NDArray[np.int64]:
+    """Numbers to draw strings at random by, int64[n]: the low half of the 128-bit XXH3 hash of the UTF-8 bytes."""
+    digests = map(xxhash.xxh3_128_digest, pc.cast(strings, pa.large_binary()).to_pylist())
+    return np.frombuffer(b"".join(digests), dtype=">i8").astype(np.int64)[1::2]
 
 
 def combine_ids(*parts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -103,22 +124,39 @@ def digest_table(digests: npt.NDArray[np.int64]) -> pa.Table:
     return pa.table([pa.array(ids[order]), pa.array(checks[order])], schema=DIGEST_SCHEMA)
 
 
-def check_collisions(tables: Iterable[pa.Table]) -> int:
-    """Counts the distinct ids of tables of `DIGEST_SCHEMA`.
-
-    Raises:
-        IdCollisionError: one id stands with two check values.
-    """
+def shared_ids(tables: Iterable[pa.Table]) -> npt.NDArray[np.int64]:
+    """The ids that stand with several check values in tables of `DIGEST_SCHEMA`, ascending, int64[n]."""
     merged = (
         pa.concat_tables([DIGEST_SCHEMA.empty_table(), *(table.cast(DIGEST_SCHEMA) for table in tables)])
         .group_by(["id", "check"])
         .aggregate([])
     )
     counts = merged.group_by("id").aggregate([("check", "count")])
-    shared = counts.filter(pc.greater(counts["check_count"], 1))
-    if shared.num_rows:
-        raise IdCollisionError(
-            f"{shared.num_rows} of {counts.num_rows} 64-bit ids stand for more than one string, "
-            f"expected none; the first is {shared['id'][0].as_py()}"
-        )
-    return int(counts.num_rows)
+    return np.sort(counts.filter(pc.greater(counts["check_count"], 1))["id"].to_numpy())
+
+
+def surplus_strings(strings: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The strings that share an id with one that sorts before them, each once and sorted; string[m].
+
+    Args:
+        strings: string array without nulls, in any order, with repetitions.
+    """
+    distinct = pc.unique(strings)
+    ids = text_ids(distinct)
+    order = np.argsort(ids)
+    equal = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
+    if not len(equal):
+        return distinct.slice(0, 0)
+    several = distinct.take(pa.array(np.unique(np.concatenate([order[equal], order[equal + 1]]))))
+    several = several.take(pc.sort_indices(several))
+    kept = np.unique(text_ids(several), return_index=True)[1]
+    return several.take(pa.array(np.delete(np.arange(len(several)), kept)))
+
+
+def without_shared_ids(words: pa.Table, key: str, name: str) -> pa.Table:
+    """Rows sorted by the id in column `key`, of those with the same id only the first by name."""
+    ids, first = np.unique(words[key].to_numpy(), return_index=True)
+    if len(ids) < words.num_rows:
+        words = words.sort_by([(key, "ascending"), (name, "ascending")])
+        first = np.unique(words[key].to_numpy(), return_index=True)[1]
+    return words.take(pa.array(first)).combine_chunks()

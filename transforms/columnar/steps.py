@@ -17,6 +17,7 @@ from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from apache_beam.metrics.metric import Metrics
 from apache_beam.pipeline import AppliedPTransform, PipelineVisitor
@@ -447,7 +448,36 @@ def _read_row_group(element: tuple[str, int], columns: Sequence[str]) -> Iterato
     return bounded_slices(table)
 
 
+URL_COLUMNS = ("url", "source_url", "target_url")
+"""Columns of stored tables that hold URLs."""
+
+
+def without_urls(table: pa.Table, urls: pa.Array) -> pa.Table:
+    """The rows of a table in whose columns of URLs none of some URLs stands."""
+    if len(urls):
+        for name in set(URL_COLUMNS) & set(table.column_names):
+            table = table.filter(pc.invert(pc.is_in(table[name], value_set=urls)))
+    return table
+
+
+def leave_out(pipeline: beam.Pipeline, urls: pa.Array) -> None:
+    """Lets every `ReadParquet` of a pipeline leave out the rows in which one of some URLs stands."""
+    pipeline.visit(_LeftOut(urls))
+
+
+class _LeftOut(PipelineVisitor):
+    def __init__(self, urls: pa.Array) -> None:
+        self._urls = urls
+
+    def visit_transform(self, transform_node: AppliedPTransform) -> None:
+        fn = getattr(transform_node.transform, "fn", None)
+        if isinstance(fn, _ReadDoFn):
+            fn.left_out = self._urls
+
+
 class _ReadDoFn(_StageDoFn):
+    left_out = pa.array([], pa.string())
+
     def __init__(self, stage: str, columns: Sequence[str]) -> None:
         super().__init__(stage, _read_row_group)
         self._columns = list(columns)
@@ -456,7 +486,7 @@ class _ReadDoFn(_StageDoFn):
         self._begin(())
         for _, table in self._emit(element, columns=self._columns):
             self._count_in(table.num_rows)
-            yield table
+            yield without_urls(table, self.left_out)
 
 
 class WritePartitions(beam.PTransform[Any, Any]):

@@ -30,7 +30,7 @@ from semrank.transforms.columnar.arrays import (
     ragged,
     row_keys,
 )
-from semrank.transforms.columnar.ids import check_collisions, text_digests
+from semrank.transforms.columnar.ids import text_digests, without_shared_ids
 from semrank.transforms.context.descriptions import BLOCKS, DESCRIPTION_SCHEMA, Bools
 from semrank.transforms.context.links import ID_SCHEMA, Links
 from semrank.transforms.context.pages import (
@@ -550,7 +550,6 @@ def vocabulary_part(supports: pa.Table | None, words: pa.Table | None) -> pa.Tab
         words: their names (`WORD_SCHEMA`), may repeat.
 
     Raises:
-        IdCollisionError: two words share an id.
         RuntimeError: a word has no name.
     """
     if supports is None or words is None:
@@ -559,10 +558,9 @@ def vocabulary_part(supports: pa.Table | None, words: pa.Table | None) -> pa.Tab
     used = summed.filter(pc.greater_equal(summed["places_sum"], MIN_PLACES)).sort_by("word_id").combine_chunks()
     ids = int64s(used["word_id"])
     named = distinct_rows(words.filter(pa.array(members(ids, int64s(words["word_id"])))))
-    check_collisions([named.select(["word_id", "check"]).rename_columns(["id", "check"])])
+    named = without_shared_ids(named, "word_id", "word")
     if named.num_rows != len(ids):
         raise RuntimeError(f"{len(ids)} words stand in descriptions, but {named.num_rows} have a name")
-    named = named.sort_by("word_id")
     return pa.table([named["word"], named["word_id"], used["documents_sum"]], schema=VOCABULARY_SCHEMA)
 
 

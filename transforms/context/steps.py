@@ -22,7 +22,7 @@ from semrank.transforms.columnar.arrays import (
     positions,
 )
 from semrank.transforms.columnar.idfilter import IdFilter
-from semrank.transforms.columnar.ids import check_collisions, digest_table
+from semrank.transforms.columnar.ids import IdCollisionError, digest_table, shared_ids, text_digests, without_shared_ids
 from semrank.transforms.columnar.steps import (
     Collection,
     FilterIds,
@@ -194,15 +194,29 @@ class BuildContexts(beam.PTransform[Any, Any]):
             "clicks": self._clicks.word_clicks,
         } | MergePartitions("join words", _vocabulary, partitions=self._partitions.pages, key="word_id")
         numbered = {"words": vocabulary} | GatherTables("number words", _number_words, holds=VOCABULARY)
-        digests = (found[LINK_DIGESTS], said[pages.DIGESTS], self._clicks.digests) | "all ids" >> beam.Flatten()
-        # Nothing follows from this step: it ends the run where two URLs share an id.
-        {"digests": digests} | MergePartitions("check ids", _check_ids, partitions=self._partitions.links, key="id")
+        of_queue = self._queue | MapTables("list ids of queue", _queue_digests)
+        digests = (
+            found[LINK_DIGESTS],
+            said[pages.DIGESTS],
+            self._clicks.digests,
+            of_queue,
+        ) | "all ids" >> beam.Flatten()
+        shared = {"digests": digests} | MergePartitions(
+            "check ids", _shared_ids, partitions=self._partitions.links, key="id"
+        )
+        # Nothing follows from this step: it ends the run where URLs share an id.
+        {"ids": shared} | GatherTables("refuse shared ids", _refuse_shared)
         unknown = {
             "known": made[objects.BASE] | MapTables("list queue URLs", _url_ids),
             "queue": self._queue,
         } | GatherTables("find unknown queue URLs", _unknown, holds=QUEUE)
         return ContextParts(made[objects.BASE], made[MAIN], current, numbered, unknown)
 
+
+MOST_SHARED = 10_000
+"""Shared ids that one error lists: 200 kB of text."""
+
+_SHARED_SCHEMA = pa.schema([pa.field("url_id", pa.int64())])
 
 _PAGE_KINDS = (
     pages.TERMS,
@@ -297,9 +311,7 @@ def _vocabulary(words: pa.Table | None, supports: pa.Table | None, clicks: pa.Ta
     used = summed.sort_by("word_id")
     ids = int64s(used["word_id"])
     named = distinct_rows(words.filter(pa.array(positions(ids, int64s(words["word_id"])) >= 0)))
-    check_collisions([named.select(["word_id", "check"]).rename_columns(["id", "check"])])
-    order = np.argsort(int64s(named["word_id"]))
-    named = named.take(pa.array(order)).combine_chunks()
+    named = without_shared_ids(named, "word_id", "word")
     if named.num_rows != len(ids):
         raise RuntimeError(f"{len(ids)} keywords have a support but {named.num_rows} have a name")
     counts = np.zeros(len(ids), dtype=np.int64)
@@ -315,9 +327,18 @@ def _number_words(words: pa.Table | None) -> pa.Table:
     return VOCABULARY_SCHEMA.empty_table() if words is None else words.sort_by("word").combine_chunks()
 
 
-def _check_ids(digests: pa.Table) -> pa.Table:
-    check_collisions([digests])
-    return objects.UNKNOWN_SCHEMA.empty_table()
+def _queue_digests(queue: pa.Table) -> pa.Table:
+    return digest_table(text_digests(queue["url"]))
+
+
+def _shared_ids(digests: pa.Table) -> pa.Table:
+    return pa.table([shared_ids([digests])], schema=_SHARED_SCHEMA)
+
+
+def _refuse_shared(ids: pa.Table | None) -> pa.Table:
+    if ids is not None:
+        raise IdCollisionError(int64s(ids["url_id"]).tolist()[:MOST_SHARED])
+    return _SHARED_SCHEMA.empty_table()
 
 
 def _url_ids(table: pa.Table) -> pa.Table:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from scipy import sparse
 
 from semrank.transforms.columnar.arrays import Int64s, int64s, positions
-from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.columnar.ids import text_draws
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.scores import SCORE_DECIMALS
 from semrank.transforms.ranking.web import Web
@@ -299,5 +299,5 @@ def drawn_seeds(topic: str, urls: pa.Array, *, count: int, seed_set: int, random
         seed_set: number of the set.
         random_seed: the seed number of the evaluation.
     """
-    keys = text_ids(pa.array([f"{random_seed}|{seed_set}|{topic}|{url}" for url in urls.to_pylist()], pa.string()))
+    keys = text_draws(pa.array([f"{random_seed}|{seed_set}|{topic}|{url}" for url in urls.to_pylist()], pa.string()))
     return np.sort(np.argsort(keys, kind="stable")[:count])

@@ -28,7 +28,7 @@ from semrank.transforms.columnar.arrays import (
     ragged,
 )
 from semrank.transforms.columnar.idfilter import MIN_BITS, IdFilter
-from semrank.transforms.columnar.ids import check_collisions, digest_table, text_digests
+from semrank.transforms.columnar.ids import IdCollisionError, digest_table, shared_ids, text_digests, without_shared_ids
 from semrank.transforms.context import describe
 from semrank.transforms.context.descriptions import BLOCKS, Bools, Descriptions, counts_matrix
 from semrank.transforms.context.links import read_links
@@ -278,7 +278,9 @@ _BY_ANCHOR = ("anchor", "around")
 
 def _url_ids(*urls: pa.ChunkedArray) -> Int64s:
     digests = digest_table(text_digests(pa.concat_arrays([column_array(column) for column in urls])))
-    check_collisions([digests])
+    shared = shared_ids([digests])
+    if len(shared):
+        raise IdCollisionError(shared.tolist())
     return int64s(digests["id"])
 
 
@@ -318,8 +320,7 @@ def _anchor_tables(
 
 def _vocabulary(named: Sequence[pa.Table], terms: Sequence[pa.Table]) -> tuple[pa.Array, describe.WordNumbers]:
     """The words that stand in several places, ascending, and their numbers."""
-    words = distinct_rows(pa.concat_tables(named))
-    check_collisions([words.select(["word_id", "check"]).rename_columns(["id", "check"])])
+    words = without_shared_ids(distinct_rows(pa.concat_tables(named)), "word_id", "word")
     found, counts = np.unique(np.concatenate([int64s(table["word_id"]) for table in terms]), return_counts=True)
     used = found[counts >= describe.MIN_PLACES]
     words = words.filter(pa.array(members(used, int64s(words["word_id"])))).sort_by("word").combine_chunks()

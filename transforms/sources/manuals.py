@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from semrank.schemas.errors import InputError
-from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.columnar.ids import text_draws
 from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
 from semrank.transforms.sources.html import read_html
 from semrank.transforms.sources.links import PageLinks
@@ -93,7 +93,7 @@ class ManualFiles:
     @cached_property
     def urls(self) -> Mapping[str, str]:
         """Path -> address of its page."""
-        order = np.argsort(text_ids(pa.array(self.paths, pa.string())), kind="stable").tolist()
+        order = np.argsort(text_draws(pa.array(self.paths, pa.string())), kind="stable").tolist()
         digits = len(str(len(order)))
         return {self.paths[place]: f"{BASE}{number:0{digits}d}" for number, place in enumerate(order)}
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from semrank.schemas.tables import TOPICS
-from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.columnar.ids import text_draws
 
 SEEDS_PER_TOPIC = 8
 """Pages of a topic marked as seeds; half of its pages where that is fewer, so that some are left to find."""
@@ -17,7 +17,7 @@ SEEDS_PER_TOPIC = 8
 def topic_table(pages: Mapping[str, Set[str]]) -> pa.Table:
     """The table of topics (`TOPICS`), in the order of topic and URL.
 
-    The seeds of a topic are its `SEEDS_PER_TOPIC` pages with the smallest stable ids of the URLs, or half of its pages
+    The seeds of a topic are its `SEEDS_PER_TOPIC` pages with the smallest `text_draws`, or half of its pages
     (rounded down) where that is fewer.
 
     Args:
@@ -34,7 +34,7 @@ def topic_table(pages: Mapping[str, Set[str]]) -> pa.Table:
 
 def _seed_marks(urls: list[str]) -> list[bool]:
     count = min(SEEDS_PER_TOPIC, len(urls) // 2)
-    order = np.argsort(text_ids(pa.array(urls, pa.string())), kind="stable")
+    order = np.argsort(text_draws(pa.array(urls, pa.string())), kind="stable")
     marks = np.zeros(len(urls), dtype=np.bool_)
     marks[order[:count]] = True
     found: list[bool] = marks.tolist()

@@ -1,0 +1,105 @@
+"""URLs with one id: each costs itself, by name, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from semrank.pipelines.cli import main
+from semrank.transforms.columnar import ids
+
+HOST = "https://a.example"
+PAGES = ["", "birds", "finches", "owls"]
+PAIR = (f"{HOST}/trap/a", f"{HOST}/trap/b")
+"""Two URLs that a hash below gives one id."""
+
+
+def colliding_hash(text: bytes, digest_size: int) -> Any:
+    whole = hashlib.blake2b(text, digest_size=digest_size).digest()
+    return SimpleNamespace(digest=lambda: bytes(8) + whole[8:] if text.decode() in PAIR else whole)
+
+
+def snapshot(folder: Path, targets: tuple[str, ...], clicked: str) -> Path:
+    """A small web whose first page links to all others and to some further URLs."""
+    urls = [f"{HOST}/{name}" for name in PAGES]
+    tables: dict[str, list[dict[str, Any]]] = {
+        "pages": [{"url": url, "text": f"lattices of birds, {url[-4:]} and owls"} for url in urls],
+        "links": [
+            {"source_url": urls[0], "target_url": url, "anchor_text": "owls and birds"} for url in (*urls[1:], *targets)
+        ],
+        "clicks": [
+            {"user_id": user, "query": "owls", "clicked_at": f"2026-01-01T00:00:0{place}Z", "url": url}
+            for user in "xy"
+            for place, url in enumerate([urls[1], clicked])
+        ],
+    }
+    arguments = ["ingest", "--output", str(folder / "snapshot"), "--quiet"]
+    for name, rows in tables.items():
+        path = folder / f"{name}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        arguments += [f"--{name}", str(path)]
+    assert main(arguments) == 0
+    return folder / "snapshot"
+
+
+def rank(folder: Path, snapshot_folder: Path, *seeds: str) -> Path:
+    (folder / "seeds.txt").write_text("".join(f"{seed}\n" for seed in seeds))
+    inputs = ["--snapshot", str(snapshot_folder), "--seeds", str(folder / "seeds.txt")]
+    assert main(["rank", *inputs, "--output", str(folder / "round")]) == 0
+    return folder / "round"
+
+
+def frontier(folder: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(folder / "frontier").to_pylist()
+    return rows
+
+
+def test_a_collision_costs_one_url_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = rank(tmp_path, snapshot(tmp_path / "plain", PAIR[:1], f"{HOST}/owls"), f"{HOST}/")
+    expected = frontier(plain)
+    plain.rename(tmp_path / "expected")
+    both = snapshot(tmp_path / "both", PAIR, f"{HOST}/owls")
+    monkeypatch.setattr(ids, "blake2b", colliding_hash)
+    found = rank(tmp_path, both, f"{HOST}/")
+    assert pq.read_table(found / "rejects").to_pylist() == [
+        {"stage": "ids", "reason": "id-collision", "record": PAIR[1]}
+    ]
+    assert [row["url"] for row in frontier(found)] == [row["url"] for row in expected]
+    assert frontier(found) == expected
+    assert json.loads((found / "manifest.json").read_text())["rejected"] == {"id-collision": 1}
+
+
+def test_collisions_of_seeds_and_clicks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = snapshot(tmp_path / "web", PAIR[1:], PAIR[0])
+    monkeypatch.setattr(ids, "blake2b", colliding_hash)
+    found = rank(tmp_path, folder, f"{HOST}/", *PAIR)
+    rejects = pq.read_table(found / "rejects").to_pylist()
+    assert {"stage": "ids", "reason": "id-collision", "record": PAIR[1]} in rejects
+    assert PAIR[1] not in [row["url"] for row in frontier(found)]
+
+
+def test_order_does_not_depend_on_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another hash gives the same rows in the same order, but for the numbers of concepts."""
+    folder = snapshot(tmp_path / "web", PAIR, f"{HOST}/owls")
+
+    def rows(round_folder: Path) -> list[pa.Table]:
+        names = ("frontier", "keywords", "relations", "rejects", "harvest")
+        tables = (pq.read_table(round_folder / name) for name in names)
+        return [table.drop_columns([name for name in table.column_names if "concept" in name]) for table in tables]
+
+    one = rank(tmp_path, folder, f"{HOST}/")
+    tables = rows(one)
+    one.rename(tmp_path / "one")
+    other = hashlib.blake2b
+    monkeypatch.setattr(ids, "blake2b", lambda text, digest_size: other(text, digest_size=digest_size, key=b"other"))
+    two = rank(tmp_path, folder, f"{HOST}/")
+    for found, expected in zip(rows(two), tables, strict=True):
+        assert found.to_pylist() == expected.to_pylist()
