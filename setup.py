@@ -27,6 +27,7 @@ AUDIT = [
     "cyclonedx-bom>=7",
     "pip-audit>=2.9",
     "pip-licenses>=5",
+    "uv>=0.5",
 ]
 BENCHMARKS = [
     "duckdb>=1.2",

@@ -2,12 +2,14 @@
 """What the project is made of: pinned versions, known weaknesses, licences and a bill of materials.
 
     python .ci/supply_chain.py constraints           # writes constraints.txt from what is installed here
+    python .ci/supply_chain.py locks                 # writes deploy/locks/*.txt: what images install, with hashes
     python .ci/supply_chain.py audit                 # known weaknesses of the pinned versions (needs the network)
     python .ci/supply_chain.py licences              # prints the table of docs/safety.md
     python .ci/supply_chain.py sbom sbom.json        # writes a bill of materials, CycloneDX 1.6
 
-All but `constraints` need the extra `audit`. Without a network the audit is skipped, which it says, with status 0. A
-weakness that does no harm here is let pass by an entry in .ci/accepted_weaknesses.toml, with the reason.
+All but `constraints` need the extra `audit`; `locks` needs the network as well. Without a network the audit is skipped,
+which it says, with status 0. A weakness that does no harm here is let pass by an entry in
+.ci/accepted_weaknesses.toml, with the reason.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import argparse
 import importlib.metadata
 import importlib.util
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -35,6 +38,10 @@ EXTRAS = ("fast", "test")
 
 ACCEPTED = ROOT / ".ci" / "accepted_weaknesses.toml"
 """Weaknesses that are let pass."""
+
+LOCK_FOLDER = ROOT / "deploy" / "locks"
+LOCKS = {"fast": ("fast",), "fast-gcp": ("fast", "gcp"), "fast-aws": ("fast", "aws")}
+"""Lock file -> the extras that an image with it has."""
 
 AUDIT_SECONDS = 300
 """After which the list counts as out of reach; with it a look-up takes some 20 s."""
@@ -96,6 +103,26 @@ def write_constraints() -> int:
     CONSTRAINTS.write_text(HEAD + "".join(lines), encoding="utf-8")
     print(f"{CONSTRAINTS.name}: {len(lines)} distributions")
     return 0
+
+
+def write_locks() -> int:
+    """Writes the files that images are installed from: every version with the hashes of its files."""
+    for name, extras in LOCKS.items():
+        chosen = [word for extra in extras for word in ("--extra", extra)]
+        output = LOCK_FOLDER / f"{name}.txt"
+        command = ["uv", "pip", "compile", "-q", "--generate-hashes", "--no-header", "--no-annotate", *chosen]
+        command += ["--python-version", "3.11", "--python-platform", "x86_64-manylinux_2_28"]
+        subprocess.run([*command, "-c", str(CONSTRAINTS), "setup.py", "-o", str(output)], check=True, cwd=ROOT)
+        print(f"{output.relative_to(ROOT)}: {len(locked(name))} distributions")
+    return 0
+
+
+def locked(name: str) -> dict[str, str]:
+    """Versions by name of a lock file."""
+    found = re.findall(
+        r"^([\w.-]+)==([^ ;\\]+)", (LOCK_FOLDER / f"{name}.txt").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    return {canonicalize_name(distribution): version for distribution, version in found}
 
 
 def accepted(path: Path) -> dict[tuple[str, str], str]:
@@ -173,12 +200,13 @@ def sbom(output: str) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; gives its exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["constraints", "audit", "licences", "sbom"])
+    parser.add_argument("command", choices=["constraints", "locks", "audit", "licences", "sbom"])
     parser.add_argument("output", nargs="?", default="sbom.json", help="of sbom (default sbom.json)")
     parsed = parser.parse_args(arguments)
     if parsed.command == "sbom":
         return sbom(parsed.output)
-    return {"constraints": write_constraints, "audit": audit, "licences": licences}[parsed.command]()
+    commands = {"constraints": write_constraints, "locks": write_locks, "audit": audit, "licences": licences}
+    return commands[parsed.command]()
 
 
 if __name__ == "__main__":

@@ -57,6 +57,18 @@ def test_all_that_is_needed_is_pinned(chain: ModuleType) -> None:
         assert sys.version_info[:2] != (3, 11) or set(pinned) - set(needed) == set()
 
 
+@pytest.mark.parametrize("name", ["fast", "fast-gcp", "fast-aws"])
+def test_images_are_installed_from_what_is_pinned(chain: ModuleType, name: str) -> None:
+    """After a change of constraints.txt or setup.py `supply_chain.py locks` has to write the locks anew."""
+    locked, pinned, declared = chain.locked(name), chain.pinned(), chain._declared()
+    extras = [text for extra in chain.LOCKS[name] for text in declared["extras_require"][extra]]
+    for requirement in map(Requirement, [*declared["install_requires"], *extras]):
+        assert requirement.specifier.contains(locked[canonicalize_name(requirement.name)]), requirement
+    assert {key: version for key, version in locked.items() if pinned.get(key, version) != version} == {}
+    text = (chain.LOCK_FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    assert len(re.findall(r"^[\w.-]+==.*\\\n    --hash=sha256:", text, re.MULTILINE)) == len(locked)
+
+
 def test_all_that_is_pinned_has_its_licence_in_the_docs(chain: ModuleType) -> None:
     assert {name: version for name, (version, _) in licence_table().items()} == chain.pinned()
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from apache_beam.options.pipeline_options import FlinkRunnerOptions, PortableOptions
 
-from deploy.flink import cluster
+from deploy.flink import cluster, worker_pool
 from deploy.flink.cluster import Cluster, Ports, Sizes
 from semrank.pipelines import __version__, rank
 from semrank.pipelines.cli import command_parser
@@ -69,6 +69,32 @@ def check_beam_options(arguments: list[str]) -> PortableOptions:
     return portable
 
 
+def compose_properties() -> dict[str, Any]:
+    """Flink's configuration, which all of its containers get as a file."""
+    content = compose()
+    flink = [service for service in content["services"].values() if "configs" in service]
+    assert {service["configs"][0]["target"] for service in flink} == {"/opt/flink/conf/config.yaml"}
+    properties: dict[str, Any] = yaml.safe_load(content["configs"]["flink"]["content"])
+    return properties
+
+
+def pods() -> list[dict[str, Any]]:
+    """The pods of the Kubernetes manifests; those of Flink with what its common template says."""
+    flink = of_kind("FlinkDeployment")["spec"]
+    common, manager = flink["podTemplate"]["spec"], flink["taskManager"]["podTemplate"]["spec"]
+    main = {
+        **common["containers"][0],
+        "resources": {"limits": flink["taskManager"]["resource"]},
+        "volumeMounts": common["containers"][0]["volumeMounts"] + manager["containers"][0]["volumeMounts"],
+    }
+    merged = {
+        **common,
+        "containers": [main, *manager["containers"][1:]],
+        "volumes": common["volumes"] + manager["volumes"],
+    }
+    return [merged, *(of_kind(kind)["spec"]["template"]["spec"] for kind in ("Deployment", "Job"))]
+
+
 def compose_options() -> list[str]:
     (line,) = re.findall(r"^# options: (.*)$", (FOLDER / "compose.yaml").read_text(encoding="utf-8"), re.MULTILINE)
     return shlex.split(line)
@@ -80,7 +106,7 @@ def test_images() -> None:
     flink_image = f"flink:{flink}-java17"
     server_image = f"apache/beam_flink{pom_property('flink.line')}_job_server:{beam}"
     services = compose()["services"]
-    images = {name: service["image"] for name, service in services.items()}
+    images = {name: re.sub(r"^\$\{\w+:-(.*)\}$", r"\1", service["image"]) for name, service in services.items()}
     assert images == {
         **dict.fromkeys(("jobmanager", "taskmanager-1", "taskmanager-2"), flink_image),
         **dict.fromkeys(("worker-1", "worker-2", "semrank"), WORKER_IMAGE),
@@ -96,7 +122,7 @@ def test_images() -> None:
         if container["name"] == "worker"
     )
     assert worker["image"] == of_kind("Job")["spec"]["template"]["spec"]["containers"][0]["image"] == WORKER_IMAGE
-    assert worker["args"] == services["worker-1"]["command"] == ["--worker_pool"]
+    assert worker["args"] == services["worker-1"]["command"] == [str(POOL_PORT)]
 
 
 def test_worker_image_has_the_sdk_that_is_pinned() -> None:
@@ -113,7 +139,7 @@ def test_compose_addresses() -> None:
     assert options.job_endpoint == f"{server['job-host']}:{server['job-port']}"
     assert server["job-host"] in services
     assert options.view_as(FlinkRunnerOptions).flink_master == server["flink-master"]
-    properties = yaml.safe_load(services["jobmanager"]["environment"]["FLINK_PROPERTIES"])
+    properties = compose_properties()
     managers = [name for name in services if name.startswith("taskmanager-")]
     assert properties["jobmanager.rpc.address"] in services
     slots = properties["taskmanager.numberOfTaskSlots"] * len(managers)
@@ -146,14 +172,54 @@ def test_kubernetes_addresses() -> None:
     slots = int(spec["flinkConfiguration"]["taskmanager.numberOfTaskSlots"]) * spec["taskManager"]["replicas"]
     assert options.view_as(FlinkRunnerOptions).parallelism == slots
     claim = of_kind("PersistentVolumeClaim")["metadata"]["name"]
-    pods = [
-        spec["taskManager"]["podTemplate"]["spec"],
-        of_kind("Deployment")["spec"]["template"]["spec"],
-        of_kind("Job")["spec"]["template"]["spec"],
-    ]
-    for pod in pods:
-        assert [volume["persistentVolumeClaim"]["claimName"] for volume in pod["volumes"]] == [claim]
-        assert all(each["volumeMounts"] == [{"name": "data", "mountPath": "/data"}] for each in pod["containers"])
+    for pod in pods():
+        claims = [volume["persistentVolumeClaim"] for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
+        assert [volume["claimName"] for volume in claims] == [claim]
+        for container in pod["containers"]:
+            assert {"name": "data", "mountPath": "/data"} in container["volumeMounts"]
+            assert {mount["name"] for mount in container["volumeMounts"]} <= {
+                volume["name"] for volume in pod["volumes"]
+            }
+
+
+def test_pods_are_confined() -> None:
+    for pod in pods():
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in pod["containers"]:
+            context = container["securityContext"]
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["readOnlyRootFilesystem"] is True
+            assert context["capabilities"] == {"drop": ["ALL"]}
+            assert {"cpu", "memory"} <= set(container["resources"]["limits"])
+            assert {"name": "tmp", "mountPath": "/tmp"} in container["volumeMounts"]
+
+
+def test_only_pods_of_the_cluster_reach_it() -> None:
+    policy = of_kind("NetworkPolicy")["spec"]
+    (chosen,) = policy["podSelector"]["matchExpressions"]
+    assert policy["policyTypes"] == ["Ingress"]
+    labels = [of_kind(kind)["spec"]["template"]["metadata"]["labels"]["app"] for kind in ("Deployment", "Job")]
+    assert set(chosen["values"]) == {of_kind("FlinkDeployment")["metadata"]["name"], *labels}
+    own, operator = policy["ingress"]
+    assert own["from"] == [{"podSelector": policy["podSelector"]}]
+    assert operator["ports"] == [{"port": 8081}]
+
+
+def test_containers_of_compose_are_confined() -> None:
+    for service in compose()["services"].values():
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert {"mem_limit", "cpus", "pids_limit", "tmpfs"} <= set(service)
+        assert service.get("user") == "9999:9999" or service["image"] == WORKER_IMAGE
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+    text = (FOLDER / "Dockerfile.worker").read_text(encoding="utf-8")
+    assert re.search(r"^USER [1-9]\d*:[1-9]\d*$", text, re.MULTILINE)
+    assert "--require-hashes" in text
+    # The pool of the SDK image listens on every address; ours on the loopback address.
+    assert 'ENTRYPOINT ["python", "/opt/semrank/worker_pool.py"]' in text
+    assert worker_pool.HOST == "127.0.0.1"
 
 
 def test_the_operator_knows_the_fields_of_the_deployment() -> None:
@@ -201,7 +267,7 @@ def test_job_servers_get_options_that_the_job_server_has(tmp_path: Path) -> None
 )
 def test_containers_have_the_settings_that_were_measured(name: str) -> None:
     measured = cluster.flink_configuration(Sizes(), Ports(1, 2, 3, 4, 5, 6), Path("temporary"))[name]
-    properties = yaml.safe_load(compose()["services"]["taskmanager-1"]["environment"]["FLINK_PROPERTIES"])
+    properties = compose_properties()
     found = {str(properties[name]).lower(), of_kind("FlinkDeployment")["spec"]["flinkConfiguration"][name].lower()}
     assert found == {measured}
 
