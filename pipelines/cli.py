@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 from semrank.pipelines import __version__
 from semrank.pipelines.config_file import add_config_option, file_arguments
 from semrank.pipelines.options import BEAM_GROUP, expected_one, help_group, meant
+from semrank.pipelines.terminal import clear_line, visible, visible_output
 from semrank.schemas.errors import InputError
 
 COMMANDS = {
@@ -82,7 +83,7 @@ class _Parser(argparse.ArgumentParser):
             message += "".join(f"; found {name}{hint}" for name, hint in hints if hint)
         plain = re.sub(r"^argument ", "", message)
         plain = re.sub(r": invalid int value: (.*)", r": found \1, expected a whole number", plain)
-        self.exit(2, f"{self.prog}: error: {plain}{self.origin(plain)}\n")
+        self.exit(2, visible(f"{self.prog}: error: {plain}{self.origin(plain)}\n"))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -137,6 +138,11 @@ def _overview() -> str:
 
 def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
     """Runs one command with its own arguments (of the process if None); gives the exit status."""
+    with visible_output():
+        return _run_command(command, arguments)
+
+
+def _run_command(command: str, arguments: Sequence[str] | None) -> int:
     # Beam speaks of optional packages while it is imported; that is nothing for the user of a command.
     logging.getLogger().setLevel(logging.ERROR)
     from semrank.pipelines.folders import release_all
@@ -251,7 +257,8 @@ def command_parser(command: str, module: ModuleType) -> _Parser:
 
 def _complain(text: str) -> None:
     """Writes a line of its own, in place of what a terminal shows of the progress."""
-    sys.stderr.write(f"\r\x1b[K{text}\n" if sys.stderr.isatty() else f"{text}\n")
+    clear_line()
+    sys.stderr.write(f"{text}\n")
 
 
 def one_line(error: BaseException) -> str:
@@ -279,7 +286,8 @@ class _TerminalHandler(logging.Handler):
         text = self.format(record)
         transient = record.levelno < logging.INFO
         if sys.stderr.isatty():
-            sys.stderr.write(f"\r\x1b[K{text}" + ("" if transient else "\n"))
+            clear_line()
+            sys.stderr.write(text + ("" if transient else "\n"))
         elif not transient or self.level <= logging.DEBUG:
             sys.stderr.write(text + "\n")
         sys.stderr.flush()

@@ -79,10 +79,11 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
         InputError: the snapshot, the topics or the output folder is unusable.
     """
     begin = time.time()
-    manifest = files.read_manifest(snapshot, "snapshot")
-    tables = {
-        table.name: concatenate(folders.read_parts(snapshot, table), table.schema) for table in (PAGES, LINKS, CLICKS)
-    }
+    with folders.unchanged(snapshot, "snapshot") as read:
+        tables = {
+            table.name: concatenate(folders.read_parts(snapshot, table), table.schema)
+            for table in (PAGES, LINKS, CLICKS)
+        }
     labels = read_topics(topics)
     surplus = surplus_strings(pa.chunked_array([chunk for name in tables for chunk in url_chunks(tables[name])]))
     tables = {name: without_urls(table, surplus) for name, table in tables.items()}
@@ -114,7 +115,7 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
         {
             "kind": "evaluation",
             "parameters": asdict(config),
-            "inputs": {"snapshot": folders.fingerprint(manifest, snapshot), "topics": {"path": topics}},
+            "inputs": {"snapshot": read, "topics": {"path": topics}},
             "topics": [
                 {
                     "topic": topic.name,

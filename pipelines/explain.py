@@ -98,7 +98,7 @@ def _from_snapshot(folder: str, manifest: Manifest, url: str, snapshot: str | No
     path = manifest.text("inputs", "snapshot", "path") if snapshot is None else snapshot
     if snapshot is None and not files.exists(files.join(path, files.MANIFEST)):
         return {"snapshot": f"the snapshot {path} is not there; --snapshot FOLDER lists links and clicks from it"}
-    found = folders.fingerprint(files.read_manifest(path, "snapshot"), path)["sha256"]
+    found = folders.fingerprint(path, "snapshot")["sha256"]
     if found != expected and snapshot is not None:
         raise InputError(f"--snapshot {path}: is another one than the round {folder} was made of")
     if found != expected:

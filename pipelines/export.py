@@ -23,7 +23,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from semrank.pipelines.answers import answer
-from semrank.pipelines.folders import check_file, read_parts
+from semrank.pipelines.folders import check_file, check_unchanged, fingerprint, read_parts
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
 from semrank.transforms.frontier.exports.nutch import FETCH_INTERVAL, MOST_INTERVAL
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
     _check(arguments)
-    files.read_manifest(arguments.round, "round")
+    read = fingerprint(arguments.round, "round")
     most = arguments.max_urls
     total = _selected_count(arguments.round)
     form = target(
@@ -84,6 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         with _compressed(output, arguments.output) as stream:
             for lines in form.lines(_taken(arguments.round, selection, rejects)):
                 _write_lines(stream, lines)
+        check_unchanged(read)
         # The rejects first: where the file is, its rejects are too.
         files.delete(rejects_path)
         if selection.rejected:

@@ -6,6 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -346,8 +347,45 @@ def plain(value: Any) -> Any:
     return value
 
 
-def fingerprint(manifest: dict[str, Any], path: str) -> dict[str, str]:
-    """What identifies an input: its path and the hash of its manifest."""
-    with files.open_binary(files.join(path, files.MANIFEST)) as stream:
-        digest = hashlib.sha256(stream.read()).hexdigest()
-    return {"path": path, "kind": str(manifest["kind"]), "sha256": digest}
+def fingerprint(path: str, kind: str) -> dict[str, str]:
+    """What identifies an input: its path and the hash of its manifest; raises as `files.read_manifest`."""
+    before = _manifest_digest(path)
+    files.read_manifest(path, kind)
+    found = {"path": path, "kind": kind, "sha256": before or ""}
+    check_unchanged(found)
+    return found
+
+
+def check_unchanged(found: dict[str, str]) -> None:
+    """Refuses an input that is not the one any more whose `fingerprint` was taken.
+
+    Raises:
+        InputError: its manifest is gone or another one.
+    """
+    if _manifest_digest(found["path"]) != found["sha256"]:
+        raise InputError(f"{found['path']}: was replaced while it was read, expected one {found['kind']} throughout")
+
+
+def _manifest_digest(path: str) -> str | None:
+    name = files.join(path, files.MANIFEST)
+    if not files.exists(name):
+        return None
+    with files.open_binary(name) as stream:
+        return hashlib.sha256(stream.read()).hexdigest()
+
+
+@contextmanager
+def unchanged(path: str, kind: str) -> Iterator[dict[str, str]]:
+    """The fingerprint of a finished folder, which has to stay the same until the end of the block.
+
+    Raises:
+        InputError: the folder is missing, unfinished or of another kind, or it was replaced; also where reading it
+            failed, as files vanish when it is replaced.
+    """
+    found = fingerprint(path, kind)
+    try:
+        yield found
+    except InputError:
+        check_unchanged(found)
+        raise
+    check_unchanged(found)

@@ -107,11 +107,11 @@ def queue_from_round(folder: str) -> Queue:
     Raises:
         InputError: the round is unfinished or selected nothing.
     """
-    files.read_manifest(folder, "round")
-    selected = _selected(folder)
+    with folders.unchanged(folder, "round"):
+        selected = _selected(folder)
+        harvested = folders.read_table(folder, HARVEST.columns("url", "seed"))
     if not len(selected):
         raise InputError(f"--previous {folder}: this round selected no URL, expected at least one to go on from")
-    harvested = folders.read_table(folder, HARVEST.columns("url", "seed"))
     harvest = _queue_table(pa.concat_arrays([column_array(harvested["url"]), selected]))
     seeds = column_array(harvested.filter(harvested["seed"])["url"])
     seed = pc.is_in(harvest["url"], value_set=seeds)

@@ -322,7 +322,7 @@ def run_round(
     kept = options.view_as(GoogleCloudOptions).template_location is None
     job = prepare_round(snapshot_path, queue, output, config, overwrite=overwrite, memory=memory, keep_old=kept)
     try:
-        metrics = _run_without_collisions(job, options, memory)
+        metrics = _run_checked(job, options, memory)
     except InputError:
         _delete_parts(output)
         raise
@@ -333,6 +333,18 @@ def run_round(
             "wrote and writes the manifest"
         )
     return conclude(output, config, job.inputs, metrics, job.begin, top=top)
+
+
+def _run_checked(job: RoundJob, options: Any, memory: int | None) -> RunMetrics | None:
+    try:
+        metrics = _run_without_collisions(job, options, memory)
+    except RuntimeError:
+        # Files vanish when a snapshot is replaced.
+        folders.check_unchanged(job.inputs["snapshot"])
+        raise
+    if metrics is not None:
+        folders.check_unchanged(job.inputs["snapshot"])
+    return metrics
 
 
 def _run_without_collisions(job: RoundJob, options: Any, memory: int | None) -> RunMetrics | None:
@@ -365,6 +377,7 @@ def prepare_round(
     With `keep_old`, a finished round in the folder is kept until the new one is finished in the same process.
     """
     begin = time.time()
+    read = folders.fingerprint(snapshot_path, "snapshot")
     snapshot = _snapshot(snapshot_path)
     known = queue.urls if config.ranker == "semrank" else queue.harvest
     if not snapshot_knows_any(known, snapshot.pages, snapshot.links):
@@ -388,7 +401,7 @@ def prepare_round(
     )
     log.info("queue %s: %s URLs", queue.source, f"{queue.urls.num_rows:,}")
     made_of = {
-        "snapshot": folders.fingerprint(snapshot.manifest.entries, snapshot_path),
+        "snapshot": read,
         "queue": {"path": queue.source, "urls": queue.urls.num_rows},
     }
     return RoundJob(output, config, made_of, snapshot, queue, begin, pa.array([], pa.string()))

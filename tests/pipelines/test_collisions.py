@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from semrank.pipelines import rank as rank_command
+from semrank.pipelines import runtime
 from semrank.pipelines.cli import main
 from semrank.transforms.columnar import ids
 
@@ -84,6 +86,31 @@ def test_collisions_of_seeds_and_clicks(tmp_path: Path, monkeypatch: pytest.Monk
     rejects = pq.read_table(found / "rejects").to_pylist()
     assert {"stage": "ids", "reason": "id-collision", "record": PAIR[1]} in rejects
     assert PAIR[1] not in [row["url"] for row in frontier(found)]
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_snapshot_that_is_replaced_while_it_is_ranked(
+    replaced: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = snapshot(tmp_path / "web", PAIR, f"{HOST}/owls")
+    run = runtime.run_pipeline
+
+    def replace(*arguments: Any, **options: Any) -> Any:
+        if replaced:
+            manifest = json.loads((folder / "manifest.json").read_text())
+            (folder / "manifest.json").write_text(json.dumps({**manifest, "seconds": 0}))
+            return run(*arguments, **options)
+        for path in (folder / "links").iterdir():
+            path.unlink()
+        (folder / "manifest.json").unlink()
+        return run(*arguments, **options)
+
+    monkeypatch.setattr(rank_command, "run_pipeline", replace)
+    (tmp_path / "seeds.txt").write_text(f"{HOST}/\n")
+    inputs = ["--snapshot", str(folder), "--seeds", str(tmp_path / "seeds.txt")]
+    assert main(["rank", *inputs, "--output", str(tmp_path / "round"), "--quiet"]) == 2
+    assert "was replaced while it was read" in capsys.readouterr().err
+    assert not (tmp_path / "round" / "manifest.json").exists()
 
 
 def test_order_does_not_depend_on_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

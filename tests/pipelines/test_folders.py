@@ -217,6 +217,26 @@ def test_commands_do_not_replace_their_own_sources(tmp_path: Path, capsys: pytes
     assert content(round_folder) == before
 
 
+def replace_while_read(folder: Path, manifest: str | None) -> None:
+    with folders.unchanged(str(folder), "snapshot"):
+        (folder / MANIFEST).unlink()
+        if manifest is None:
+            raise InputError("pages/part-00000.parquet: can't be read: No such file")
+        fill(folder, manifest, MANIFEST)
+
+
+def test_a_snapshot_that_is_replaced_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    for replaced in ('{"kind": "snapshot", "seconds": 2}', None):
+        fill(tmp_path, '{"kind": "snapshot", "seconds": 1}', MANIFEST)
+        with pytest.raises(InputError, match="was replaced while it was read"):
+            replace_while_read(tmp_path, replaced)
+    fill(tmp_path, '{"kind": "snapshot", "seconds": 1}', MANIFEST)
+    with folders.unchanged(str(tmp_path), "snapshot") as found:
+        fill(tmp_path, '{"kind": "snapshot", "seconds": 1}', MANIFEST)
+    assert found["path"] == str(tmp_path)
+    assert len(found["sha256"]) == 64
+
+
 def test_a_sample_is_told_from_other_files_of_its_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(tmp_path, "mine", "seeds.txt", "topics.parquet")
     assert main(["sample", "--output", str(tmp_path), "--overwrite"]) == 2
