@@ -30,6 +30,7 @@ from semrank.schemas.tables import (
     PAGES,
     REJECTS,
     RELATIONS,
+    SCALE,
     SUMMARY,
     SWEEP,
     TOPICS,
@@ -52,6 +53,7 @@ TABLES = (
     RELATIONS,
     CONCEPTS,
     CLASSES,
+    SCALE,
     TOPICS,
     CURVE,
     SUMMARY,
@@ -68,6 +70,7 @@ FOLDERS: dict[str, dict[str, TableSchema | str]] = {
         "base_concepts": CONCEPTS,
         "current_concepts": CONCEPTS,
         "classes": CLASSES,
+        "scale": SCALE,
         "rejects": REJECTS,
         PENDING: "only of a round whose job was handed over to a service, until `semrank finish`",
     },
@@ -84,6 +87,7 @@ FOLDERS: dict[str, dict[str, TableSchema | str]] = {
 WHEN = {
     "current_concepts": "only with `--write-lattices`",
     "classes": "only with `--ranker ontology`",
+    "scale": "empty with other rankers than `focused`",
     "relations": "empty with `--no-semrank-terms`",
     "base_concepts": "those of the queue; empty with `--no-semrank-terms`",
 }

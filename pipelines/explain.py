@@ -9,8 +9,9 @@ from semrank.pipelines import evidence, folders
 from semrank.pipelines.answers import answer
 from semrank.pipelines.config import RoundConfig, stored_config
 from semrank.pipelines.manifest import Manifest
+from semrank.pipelines.score_terms import score_facts, score_lines
 from semrank.schemas.errors import InputError
-from semrank.schemas.tables import CONCEPTS, FRONTIER, KEYWORDS, TableSchema
+from semrank.schemas.tables import CONCEPTS, FRONTIER, KEYWORDS, SCALE, TableSchema
 from semrank.transforms.columnar import files
 from semrank.transforms.sources.urls import canonical_url
 
@@ -78,6 +79,7 @@ def explanation(folder: str, url: str, *, snapshot: str | None = None, brief: bo
         "frontier": row,
         "ranked": manifest.whole("rows", FRONTIER.name),
         "parameters": {name: value for name, value in config.as_dict().items() if name in _PARAMETERS},
+        "score_terms": score_facts(row, config.weight, config.ranker, _scale(folder)),
         "selection": evidence.selection_around(folder, row, config),
         "base_concept": _concept(folder, _BASE_CONCEPTS, row["base_concept"]),
         "current_concept": _concept(folder, _CURRENT_CONCEPTS, row["current_concept"]) if written else None,
@@ -90,6 +92,13 @@ def explanation(folder: str, url: str, *, snapshot: str | None = None, brief: bo
     if not brief:
         facts.update(_from_snapshot(folder, manifest, canonical.url, snapshot))
     return dict(folders.plain(facts))
+
+
+def _scale(folder: str) -> dict[str, float]:
+    """The numbers that the round's scores are relative to; none where there are no such."""
+    if not folders.table_files(folder, SCALE.name):
+        return {}
+    return {row["name"]: row["value"] for row in folders.read_table(folder, SCALE).to_pylist()}
 
 
 def _from_snapshot(folder: str, manifest: Manifest, url: str, snapshot: str | None) -> dict[str, Any]:
@@ -140,12 +149,13 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         + ("selected" if row["selected"] else f"not selected: {_held_back(facts)}"),
         *_selection_lines(facts),
     ]
-    if parameters["ranker"] == "semrank":
-        lines.append(f"profile {parameters['profile']}: score = " + _similarity_formula(parameters["weight"]))
+    level = "" if parameters["level"] == "page" else f" of {parameters['level']}s"
+    formula = f", score = {_similarity_formula(parameters['weight'])}" if parameters["ranker"] == "semrank" else ""
+    lines.append(f"profile {parameters['profile']}, ranker {parameters['ranker']}{level}{formula}:")
+    if facts["score_terms"]["terms"]:
+        lines += score_lines(facts["score_terms"], row["score"])
     else:
-        level = "" if parameters["level"] == "page" else f" of {parameters['level']}s"
-        lines.append(f"profile {parameters['profile']}, ranker {parameters['ranker']}{level}:")
-        lines += [_reason(reason) for reason in row["reasons"]] or ["  nothing is known that tells for or against it"]
+        lines.append("  no evidence for or against it is known")
     if parameters["ranker"] == "semrank" or row["base_concept"] is not None:
         lines += _semrank_lines(facts)
     lines += _edge_lines(facts)
@@ -188,13 +198,6 @@ def _similarity_formula(weight: float | None) -> str:
     if weight is None:
         return "(extension^2 + intension^2) / (extension + intension)"
     return f"{weight} x extension + {1 - weight:g} x intension"
-
-
-def _reason(reason: dict[str, Any]) -> str:
-    value = "no number" if reason["value"] is None else f"{reason['value']:.6g}"
-    weight = "" if reason["weight"] is None else f" x weight {reason['weight']:g}"
-    detail = "" if reason["detail"] is None else f"  ({reason['detail']})"
-    return f"  {reason['term']}: {value}{weight}{detail}"
 
 
 def _semrank_lines(facts: dict[str, Any]) -> list[str]:

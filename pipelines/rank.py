@@ -50,7 +50,18 @@ from semrank.pipelines.semrank_settings import (
     similarity_settings,
 )
 from semrank.schemas.errors import InputError
-from semrank.schemas.tables import CLASSES, CONCEPTS, FRONTIER, HARVEST, KEYWORDS, LINKS, REJECTS, RELATIONS, conform
+from semrank.schemas.tables import (
+    CLASSES,
+    CONCEPTS,
+    FRONTIER,
+    HARVEST,
+    KEYWORDS,
+    LINKS,
+    REJECTS,
+    RELATIONS,
+    SCALE,
+    conform,
+)
 from semrank.transforms.columnar import files
 from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, partition_count
 from semrank.transforms.columnar.idfilter import filter_bits
@@ -112,6 +123,7 @@ PARTS = (
     "pending.json",
     "classes",
     "frontier",
+    "scale",
     "harvest",
     "keywords",
     "relations",
@@ -444,6 +456,7 @@ def conclude(
         "relations": RELATIONS.schema,
         "base_concepts": CONCEPTS.schema,
         "rejects": REJECTS.schema,
+        "scale": SCALE.schema,
     }
     if config.ranker == "ontology":
         schemas["classes"] = CLASSES.schema

@@ -213,6 +213,18 @@ CLASSES = _table(
     ("topic_pages", pa.int64(), False, "of these, pages that hit the topic"),
 )
 
+SCALE = _table(
+    "scale",
+    "a number of the round that the scores of the ranker `focused` are relative to",
+    (
+        "name",
+        pa.string(),
+        False,
+        "`mean` and `spread` of the totals of all URLs; `shift`, added where no content is known",
+    ),
+    ("value", pa.float64(), False, "the number"),
+)
+
 HARVEST = _table(
     "harvest",
     "a URL that the crawl chose so far",

@@ -41,6 +41,7 @@ import pyarrow as pa
 from scipy import sparse
 from scipy.special import expit
 
+from semrank.schemas.tables import SCALE
 from semrank.transforms.columnar.arrays import Int64s, list_column, list_parts, pointers
 from semrank.transforms.context.descriptions import Bools, Descriptions
 from semrank.transforms.ranking.exact_sums import Float64s, Moments, fixed, product_limbs, sum_bits
@@ -652,7 +653,7 @@ def score_part(part: Part, model: Model, words: pa.Array) -> pa.Table:
             Term(
                 name,
                 values[:, column] / weights[column],
-                np.full(len(current), weights[column]),
+                np.full(len(current), model.number("slope") * weights[column]),
                 details[name],
                 ~described,
             )
@@ -661,6 +662,21 @@ def score_part(part: Part, model: Model, words: pa.Array) -> pa.Table:
         ]
     columns = [known.url[current], np.round(score, SCORE_DECIMALS), reason_lists(terms, len(current))]
     return pa.table(columns, schema=SCORED_SCHEMA)
+
+
+def scale_table(model: Model) -> pa.Table:
+    """What totals become scores by, a table of `SCALE`: score = 1 / (1 + exp((mean - total) / spread)).
+
+    A total is the sum of a URL's terms, each times its weight, and of `shift` where its content is not known. The
+    spread is 0 where all totals are equal; every score is 1/2 then.
+    """
+    steepness = model.number("steepness")
+    numbers = {
+        "mean": model.number("middle"),
+        "spread": 1.0 / steepness if steepness > 0 else 0.0,
+        "shift": model.number("shift"),
+    }
+    return pa.table([list(numbers), list(numbers.values())], schema=SCALE.schema)
 
 
 def _details(part: Part, model: Model, rows: Int64s, words: pa.Array) -> dict[str, pa.Array]:

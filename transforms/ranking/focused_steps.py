@@ -9,7 +9,9 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions
+from semrank.schemas.tables import SCALE
+from semrank.transforms.columnar import files
+from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, WriteOne
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.context.memory import DESCRIBED
 from semrank.transforms.ranking import exact_sums, focused
@@ -25,11 +27,12 @@ class RankByFocused(beam.PTransform[Any, Any]):
     Args:
         query: words of the query.
         partitions: number of partitions of words.
+        folder: folder where the scale of the scores is written (`SCALE`), or None.
     """
 
-    def __init__(self, *, query: list[str], partitions: int) -> None:
+    def __init__(self, *, query: list[str], partitions: int, folder: str | None = None) -> None:
         super().__init__("rank by focused")
-        self._query, self._partitions = query, partitions
+        self._query, self._partitions, self._folder = query, partitions, folder
 
     def expand(self, inputs: dict[str, Collection]) -> Collection:
         """Applies the steps."""
@@ -49,6 +52,8 @@ class RankByFocused(beam.PTransform[Any, Any]):
             model = {"model": model, "sums": added} | GatherTables(
                 f"{step.stage}: conclude", partial(_conclude, number=number), holds=DESCRIBED
             )
+        if self._folder is not None:
+            {"model": model} | WriteOne("write scale", self._folder, _scale, holds=DESCRIBED)
         return known | MapTables(  # type: ignore[no-any-return]
             "score by focused", _score, sides={"model": model, **vocabulary}, prepare=_Judge.of, holds=DESCRIBED
         )
@@ -56,7 +61,12 @@ class RankByFocused(beam.PTransform[Any, Any]):
 
 def make_step(_: str, making: Making) -> RankByFocused:
     """The ranker's step; see `registry.step`."""
-    return RankByFocused(query=list(making.query), partitions=making.partitions)
+    folder = files.join(making.output, SCALE.name)
+    return RankByFocused(query=list(making.query), partitions=making.partitions, folder=folder)
+
+
+def _scale(model: pa.Table | None) -> pa.Table:
+    return focused.scale_table(_model(model))
 
 
 def _begin(vocabulary: pa.Table | None, harvested: pa.Table | None, *, query: list[str]) -> pa.Table:

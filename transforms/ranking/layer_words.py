@@ -19,7 +19,7 @@ from semrank.transforms.ranking.naive_bayes import Float64s, NaiveBayes, NaiveBa
 from semrank.transforms.ranking.reasons import Term, best_words
 from semrank.transforms.ranking.topic_words import page_words
 
-LEAST_SHOWN = 0.001
+LEAST_SHOWN = 1e-9
 """Posterior from which on a state is shown as a reason: a smaller one doesn't show in three decimals."""
 
 

@@ -16,8 +16,8 @@ from semrank.schemas.tables import REASONS
 from semrank.transforms.columnar.arrays import Int64s, group_starts, list_column, pointers
 from semrank.transforms.ranking.scores import SCORE_DECIMALS
 
-MAX_REASONS = 5
-"""Terms that a URL shows: more would not be read."""
+MAX_REASONS = 9
+"""Terms that a URL shows: all that count in a score, so that they add up to it, and some that only inform."""
 
 WORDS_SHOWN = 5
 """Words that a term's detail names."""

@@ -1,0 +1,106 @@
+"""How the terms of a URL add up to its score, as facts and as lines of text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from semrank.transforms.ranking.registry import SEMRANK
+
+LEGEND = {
+    "anchor": "words of links to the URL and of its address, compared with those of relevant pages",
+    "anchors": "classes of the ontology in the words of links to the URL",
+    "anchor-topic": "words of links to the URL and of its address, compared with the topic's",
+    "around": "words around links to the URL, compared with those around links to relevant pages",
+    "around-topic": "words around links to the URL, compared with the topic's",
+    "authority": "authority of HITS: good hubs link to the URL",
+    "clicked-near": "pages clicked directly before or after the URL, compared with relevant pages",
+    "cocitation": "how relevant the other pages are that the linking pages link to",
+    "content": "words of the page itself, compared with the topic's",
+    "cosine": "cosine of the URL's words and the topic's",
+    "distance": "links between the URL and the seeds",
+    "extension": "links and clicks between the URLs of the two concepts",
+    "harmonic": "sum of 1 / distance from other URLs",
+    "hub": "hub value of HITS: the URL links to good authorities",
+    "intension": "similarity of the keywords of the two concepts",
+    "layer-nearness": "nearness of the layer of links in which such words stand most probably",
+    "linkers": "pages that link to the URL, compared with relevant pages",
+    "links-in": "links to the URL",
+    "links-out": "links of the URL",
+    "pagerank": "PageRank",
+    "parents": "classes of the ontology on pages that link to the URL",
+    "posterior": "probability of that layer",
+    "query": "queries that led to clicks on the URL, compared with those that led to relevant pages",
+    "shift": "what URLs without known content begin with, so that both kinds of URLs are equally good on average",
+    "topic-words": "share of the topic's words that the URL has",
+    "words": "number of words that the URL is judged by",
+}
+"""Term -> what it compares."""
+
+
+def score_facts(
+    row: Mapping[str, Any], weight: float | None, ranker: str, scale: Mapping[str, float]
+) -> dict[str, Any]:
+    """The terms of a score and what they add up to.
+
+    Args:
+        row: the URL's row of the frontier.
+        weight: SemRank's weight of the extension.
+        ranker: the round's ranker.
+        scale: the round's numbers by name (`scale/`), none for rankers whose scores are the total itself.
+
+    Returns:
+        `terms`, each with `term`, `value`, `weight`, `contribution` (null where it only informs) and `detail`; `total`,
+        the sum of the contributions; with a scale `mean`, `spread` and `spreads_above` as well.
+    """
+    terms = _semrank_terms(row, weight) if ranker == SEMRANK else [dict(reason) for reason in row["reasons"]]
+    if scale and all(term["term"] != "content" for term in terms):
+        terms.append({"term": "shift", "value": scale["shift"], "weight": 1.0, "detail": None})
+    for term in terms:
+        term["contribution"] = None if term["weight"] is None else term["value"] * term["weight"]
+    total = math.fsum(term["contribution"] for term in terms if term["contribution"] is not None)
+    facts: dict[str, Any] = {"terms": terms, "total": total}
+    if scale:
+        spread = scale["spread"]
+        above = (total - scale["mean"]) / spread if spread > 0 else 0.0
+        facts |= {"mean": scale["mean"], "spread": spread, "spreads_above": above}
+    return facts
+
+
+def _semrank_terms(row: Mapping[str, Any], weight: float | None) -> list[dict[str, Any]]:
+    extension, intension = row["extension"], row["intension"]
+    both = extension + intension
+    # Without a weight each term counts by its own share of the two.
+    weights = (weight, 1 - weight) if weight is not None else (extension / both, intension / both) if both else (0, 0)
+    return [
+        {"term": name, "value": value, "weight": own, "detail": None}
+        for name, value, own in (("extension", extension, weights[0]), ("intension", intension, weights[1]))
+    ]
+
+
+def score_lines(facts: Mapping[str, Any], score: float | None) -> list[str]:
+    """A table of the terms, the total, and how the score follows from it."""
+    terms = facts["terms"]
+    if not any(term["contribution"] is not None for term in terms):
+        return [*_table(terms), "  These terms only inform: the score is a place in an order."]
+    lines = [*_table(terms), f"  {'total':<16}{'':>12}  {'':>10}  {facts['total']:>+12.6f}"]
+    if "spread" not in facts:
+        return lines if score is None else [*lines, f"  The score is the total: {score:.6f}"]
+    above, spread = facts["spreads_above"], facts["spread"]
+    lines.append(f"  the round: mean {facts['mean']:+.6f}, spread {spread:.6f} (standard deviation of the totals)")
+    side = "above" if above >= 0 else "below"
+    lines.append(f"  {abs(above):.6f} spreads {side} the mean: score = 1 / (1 + exp({-above:+.6f})) = {score:.6f}")
+    return [*lines, "  Scores are relative to their round: those of two rounds can't be compared."]
+
+
+def _table(terms: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = [f"  {'term':<16}{'value':>12}  {'weight':>10}  {'contribution':>12}  words or pages"]
+    for term in terms:
+        value = "no number" if term["value"] is None else f"{term['value']:+.6f}"
+        weight = "" if term["weight"] is None else f"{term['weight']:.6f}"
+        contribution = "" if term["contribution"] is None else f"{term['contribution']:+.6f}"
+        detail = f"  {term['detail']}" if term["detail"] else ""
+        lines.append(f"  {term['term']:<16}{value:>12}  {weight:>10}  {contribution:>12}{detail}".rstrip())
+    known = [name for name in dict.fromkeys(term["term"] for term in terms) if name in LEGEND]
+    return [*lines, *(f"    {name}: {LEGEND[name]}" for name in known)]
