@@ -10,6 +10,7 @@ TEST = [
     "SQLAlchemy>=2",
     "hmmlearn>=0.3.3",
     "hypothesis>=6.100",
+    "google-re2>=1.1",
     "pytest>=8",
     "pytest-timeout>=2.3",
     "scikit-learn>=1.5",

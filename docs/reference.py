@@ -132,6 +132,7 @@ MANIFESTS: dict[str, dict[str, str]] = {
         **_COMMON,
         "parameters": "every option of the round with the value that counted",
         "inputs.snapshot": "its path, its kind, and the SHA-256 of its manifest",
+        "threshold": "the score above which URLs were selected, calibrated or given; null: none",
         "inputs.queue": "where the queue came from, and its number of URLs",
         **_STAGES,
     },

@@ -59,6 +59,11 @@ def _count(text: str) -> Any:
     return option(None, text, SELECTION, metavar="N", low=1)
 
 
+def _file(text: str) -> Any:
+    """A file that bounds the selection; none if it is not given."""
+    return option(None, text, SELECTION, metavar="FILE")
+
+
 @dataclass(frozen=True)
 class RoundConfig:
     """How a round is computed; every field but `extension`, which profiles set, is an option of the same name.
@@ -152,7 +157,22 @@ class RoundConfig:
     user_groups: str = _log(
         "given", "groups of users: given in the log, or made of their words", metavar="WAY", choices=USER_GROUPS
     )
-    threshold: float = option(0.45, "a URL with a higher score is selected", SELECTION, metavar="G", low=0, high=1)
+    threshold: float | None = option(
+        None,
+        "a URL with a higher score is selected (default: none with --max-urls or --budget, else calibrated)",
+        SELECTION,
+        metavar="G",
+        low=0,
+        high=1,
+    )
+    precision: float = option(
+        0.5,
+        "without --threshold, --max-urls and --budget: share of harvested pages above the threshold that are relevant",
+        SELECTION,
+        metavar="P",
+        low=0,
+        high=1,
+    )
     max_urls: int | None = _count("most URLs that are selected")
     max_per_host: int | None = _count("most URLs of one host that are selected")
     max_per_domain: int | None = _count("most URLs of one registrable domain that are selected")
@@ -177,6 +197,16 @@ class RoundConfig:
         "moment from which known pages are judged by age; the newest capture if not given",
         SELECTION,
         metavar="TIME",
+    )
+
+    recrawl: bool = option(False, "select pages too that the snapshot has already", SELECTION, plain=True)
+    include: str | None = _file("rules of the only URLs to select, +REGEX or -REGEX a line; the first match decides")
+    exclude: str | None = _file("rules of URLs to leave out, -REGEX or +REGEX a line; the first match decides")
+    only_hosts: str | None = _file("the only hosts to select from, one a line")
+    only_domains: str | None = _file("the only domains to select from, with all hosts below them, one a line")
+    max_url_length: int | None = _count("most characters of a URL that is selected")
+    allow_private: bool = option(
+        False, "select URLs too of the crawler's own network, such as localhost or 10.0.0.1", SELECTION, plain=True
     )
 
     def __post_init__(self) -> None:
@@ -222,6 +252,18 @@ class RoundConfig:
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
+    @property
+    def fills_budget(self) -> bool:
+        """Whether as many URLs are selected as the limits allow, whatever their scores."""
+        return self.threshold is None and (self.max_urls is not None or self.budget is not None)
+
+    @property
+    def least_score(self) -> float | None:
+        """The threshold before it is calibrated: the user's, none where a budget is to be filled, or the ranker's."""
+        if self.threshold is not None or self.fills_budget:
+            return self.threshold
+        return RANKERS[self.ranker].threshold
+
     def as_dict(self) -> dict[str, Any]:
         """The fields, for manifests."""
         return asdict(self)
@@ -262,7 +304,6 @@ def round_config(arguments: argparse.Namespace) -> RoundConfig:
     declared(RoundConfig)["profile"][0].check("--profile", profile)
     values = {**PROFILES[profile], **chosen, "profile": profile}
     ranker = values.setdefault("ranker", "semrank")
-    values.setdefault("threshold", RANKERS[ranker].threshold if ranker in RANKERS else 0.0)
     # The terms take most of a round's time: they come unasked only with the profile as it is.
     values.setdefault("semrank_terms", ranker == "focused" and "ranker" not in chosen)
     return RoundConfig(**values)

@@ -13,6 +13,9 @@ from semrank.pipelines.score_terms import score_facts, score_lines
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CONCEPTS, FRONTIER, KEYWORDS, SCALE, TableSchema
 from semrank.transforms.columnar import files
+from semrank.transforms.frontier.budgets import KNOWN
+from semrank.transforms.frontier.private import PRIVATE_ADDRESS
+from semrank.transforms.frontier.rules import FILTER
 from semrank.transforms.sources.urls import canonical_url
 
 EXAMPLES = """\
@@ -79,6 +82,7 @@ def explanation(folder: str, url: str, *, snapshot: str | None = None, brief: bo
         "frontier": row,
         "ranked": manifest.whole("rows", FRONTIER.name),
         "parameters": {name: value for name, value in config.as_dict().items() if name in _PARAMETERS},
+        "threshold": manifest.entries.get("threshold", config.least_score),
         "score_terms": score_facts(row, config.weight, config.ranker, _scale(folder)),
         "selection": evidence.selection_around(folder, row, config),
         "base_concept": _concept(folder, _BASE_CONCEPTS, row["base_concept"]),
@@ -170,7 +174,13 @@ def _held_back(facts: dict[str, Any]) -> str:
     row, parameters, around = facts["frontier"], facts["parameters"], facts["selection"]
     reason = row["held_back"]
     if reason == "threshold":
-        return f"the score is not above gamma, {parameters['threshold']}"
+        return f"the score is not above the threshold, {facts['threshold']}"
+    if reason == KNOWN:
+        return "the snapshot has the page; --recrawl or --mix offers such pages"
+    if reason == PRIVATE_ADDRESS:
+        return "it leads to the crawler's own network; --allow-private offers such URLs"
+    if str(reason).startswith(f"{FILTER}:"):
+        return f"it is outside of the scope, by {reason.partition(':')[2]}"
     if reason == "gone":
         return f"the page is gone, status {row['status']}"
     if reason == "budget":

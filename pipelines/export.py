@@ -24,6 +24,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from semrank.pipelines.answers import answer
 from semrank.pipelines.folders import check_file, check_unchanged, fingerprint, read_parts
+from semrank.pipelines.scope import add_scope_arguments, scope_rules
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
 from semrank.transforms.frontier.exports.nutch import FETCH_INTERVAL, MOST_INTERVAL
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"for nutch: time until a page is fetched again (default {FETCH_INTERVAL}, 30 days)",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the file if it is there")
+    add_scope_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -78,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         total=total if most is None else min(total, most),
         fetch_interval=FETCH_INTERVAL if arguments.fetch_interval is None else arguments.fetch_interval,
     )
-    selection = Selection(form.faults, most)
+    selection = Selection(form.faults, most, scope_rules(arguments))
     rejects_path = arguments.output + REJECTS_ENDING
     with _draft(arguments.output) as output, _draft(rejects_path) as rejects:
         with _compressed(output, arguments.output) as stream:

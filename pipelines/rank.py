@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import logging
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,7 +41,9 @@ from semrank.pipelines.queue import (
     queue_from_seeds,
     snapshot_knows_any,
 )
+from semrank.pipelines.round_summary import round_summary, round_threshold
 from semrank.pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
+from semrank.pipelines.scope import scope_rules
 from semrank.pipelines.semrank_settings import (
     object_settings,
     query_words,
@@ -96,13 +97,13 @@ from semrank.transforms.context.steps import (
 )
 from semrank.transforms.context.words import lemmas_of
 from semrank.transforms.frontier.budgets import Limits
+from semrank.transforms.frontier.rules import Rules
 from semrank.transforms.frontier.steps import WeighChanges, WriteFrontier
 from semrank.transforms.ranking import registry
 from semrank.transforms.ranking.graph import NODE_SCHEMA
 from semrank.transforms.ranking.graph_steps import RateHosts
 from semrank.transforms.ranking.memory import NAMED_LATTICE
 from semrank.transforms.ranking.ontology_steps import named_ontology
-from semrank.transforms.ranking.reasons import main_reason
 from semrank.transforms.ranking.scores import unscored_rows, with_scores
 from semrank.transforms.ranking.semrank import concept_rows, keyword_table
 from semrank.transforms.ranking.steps import RankBySemRank, WriteConcepts, keyword_rows, relation_rows
@@ -265,6 +266,7 @@ class RoundJob:
         queue: what it starts from.
         begin: when it was prepared, seconds since 1970.
         left_out: URLs of the snapshot and the queue that share an id with others, string[n].
+        rules: the scope of the crawl.
     """
 
     output: str
@@ -274,11 +276,14 @@ class RoundJob:
     queue: Queue
     begin: float
     left_out: pa.Array
+    rules: Rules
 
     def build(self, pipeline: beam.Pipeline) -> Collection:
         """Puts the pipeline together; returns one row a file of the frontier (`WRITTEN_SCHEMA`)."""
         work = folders.work_folder(self.output)
-        written = _build(pipeline, snapshot=self.snapshot, queue=self.queue, output=work, config=self.config)
+        written = _build(
+            pipeline, snapshot=self.snapshot, queue=self.queue, output=work, config=self.config, rules=self.rules
+        )
         leave_out(pipeline, self.left_out)
         return written
 
@@ -401,8 +406,10 @@ def prepare_round(
     if config.ranker == "ontology":
         # An ontology that can't be read is said before anything is touched.
         named_ontology(config.ontology, config.topic)
+    rules = scope_rules(config)
     _check_queue_fits(queue, snapshot, config, memory)
-    inputs = [snapshot_path, queue.source, *([config.ontology] if config.ontology else [])]
+    files_read = (config.ontology, config.include, config.exclude, config.only_hosts, config.only_domains)
+    inputs = [snapshot_path, queue.source, *(path for path in files_read if path)]
     folders.claim_folder("--output", output, parts=PARTS, overwrite=overwrite, inputs=inputs, keep_old=keep_old)
     work = folders.work_folder(output)
     _write_harvest(work, queue)
@@ -416,7 +423,7 @@ def prepare_round(
         "snapshot": read,
         "queue": {"path": queue.source, "urls": queue.urls.num_rows},
     }
-    return RoundJob(output, config, made_of, snapshot, queue, begin, pa.array([], pa.string()))
+    return RoundJob(output, config, made_of, snapshot, queue, begin, pa.array([], pa.string()), rules)
 
 
 def _check_queue_fits(queue: Queue, snapshot: _Snapshot, config: RoundConfig, memory: int | None) -> None:
@@ -466,6 +473,7 @@ def conclude(
     folders.complete_parts(work, schemas)
     rows = {name: folders.row_count(work, name) for name in schemas}
     rejected = folders.rejects_by_reason(work)
+    threshold = round_threshold(work, config)
     manifest = {
         "kind": "round",
         "parameters": config.as_dict(),
@@ -474,15 +482,16 @@ def conclude(
         "rejected": rejected,
         "counters": metrics.counters,
         "stages": stage_rows(metrics),
+        "threshold": threshold,
         "seconds": round(time.time() - begin, 3),
         "versions": versions(),
     }
     folders.publish(output, manifest)
-    return _summary(output, config, rows, rejected, metrics.seconds, top)
+    return round_summary(output, config, manifest, seconds=metrics.seconds, top=top)
 
 
 def _build(
-    pipeline: beam.Pipeline, *, snapshot: _Snapshot, queue: Queue, output: str, config: RoundConfig
+    pipeline: beam.Pipeline, *, snapshot: _Snapshot, queue: Queue, output: str, config: RoundConfig, rules: Rules
 ) -> Collection:
     words_of = partial(lemmas_of, fallback=config.language)
     partitions = snapshot.partitions
@@ -514,8 +523,11 @@ def _build(
     if semrank or config.semrank_terms:
         named = _relations(pipeline, snapshot, clicks, contexts, words_of, config)
     rows = _ranked_by_concepts(contexts, named, output, config, url_partitions)
+    calibrated = None
     if not semrank:
-        scores = _scored(pipeline, snapshot, harvest, clicks, contexts, config, output, url_partitions)
+        step = _ranker_step(snapshot, config, output, url_partitions)
+        scores = _scored(pipeline, snapshot, harvest, clicks, contexts, config, step)
+        calibrated = getattr(step, "calibrated", None)
         rows = {"rows": rows, "scores": scores} | MergePartitions(
             "join ranker's scores", _with_scores, partitions=url_partitions, key="url_id"
         )
@@ -532,14 +544,18 @@ def _build(
         files.join(output, "frontier"),
         partitions=url_partitions,
         limits=Limits(
-            threshold=config.threshold,
+            threshold=config.least_score,
             max_urls=config.max_urls,
             max_per_host=config.max_per_host,
             max_per_domain=config.max_per_domain,
             budget=config.budget,
             refresh_share=config.refresh_share,
+            known=config.recrawl or config.mix is not None,
+            private=config.allow_private,
+            rules=rules,
         ),
         quality=_host_quality(pipeline, snapshot, harvest, contexts, config),
+        calibrated=calibrated,
     )
     named | WriteOne("write relations", files.join(output, "relations"), relation_rows, holds=HELD_RELATIONS)
     rejects = pipeline | "queue rejects" >> beam.Create([queue.rejects]).with_output_types(pa.Table)
@@ -596,14 +612,13 @@ def _scored(
     clicks: Any,
     contexts: ContextParts,
     config: RoundConfig,
-    output: str,
-    partitions: int,
+    step: Any,
 ) -> Collection:
     """Scores of another ranker than SemRank."""
     links = _web_links(pipeline, snapshot, "web")
     if registry.NODES in registry.RANKERS[config.ranker].needs:
         facts = {"nodes": _nodes(harvest, contexts, "web"), "links": links}
-        return facts | _ranker_step(snapshot, config, output, partitions)  # type: ignore[no-any-return]
+        return facts | step  # type: ignore[no-any-return]
     harvested = {"harvest": harvest} | GatherTables("order harvested", _harvested, holds=HELD_HARVEST)
     described = pipeline | DescribeUrls(
         snapshot.pages,
@@ -621,7 +636,7 @@ def _scored(
         "click_edges": clicks.edges,
         "harvested": harvested,
     }
-    return facts | _ranker_step(snapshot, config, output, partitions)  # type: ignore[no-any-return]
+    return facts | step  # type: ignore[no-any-return]
 
 
 def _ranker_step(snapshot: _Snapshot, config: RoundConfig, output: str, partitions: int) -> Any:
@@ -632,6 +647,7 @@ def _ranker_step(snapshot: _Snapshot, config: RoundConfig, output: str, partitio
         language=config.language,
         output=output,
         options={name: getattr(config, name) for name in registry.RANKERS[config.ranker].options},
+        precision=None if config.threshold is not None or config.fills_budget else config.precision,
     )
     return registry.step(config.ranker, making)
 
@@ -769,38 +785,6 @@ def _reject_rows(rejects: pa.Table | None, unknown: pa.Table | None, queue: pa.T
         count = len(urls)
         rows.append(pa.table([[STAGE] * count, [NOT_IN_SNAPSHOT] * count, urls], schema=REJECTS.schema))
     return pa.concat_tables(rows).sort_by([(name, "ascending") for name in REJECTS.schema.names])
-
-
-def _summary(
-    output: str, config: RoundConfig, rows: dict[str, int], rejected: dict[str, int], seconds: float, shown_urls: int
-) -> str:
-    held: Counter[str] = Counter()
-    top: list[dict[str, Any]] = []
-    shown = FRONTIER.columns("rank", "url", "score", "extension", "intension", "held_back", "reasons")
-    for table in folders.read_parts(output, shown):
-        counts = pc.value_counts(table["held_back"].combine_chunks())
-        held.update({entry["values"].as_py() or "": entry["counts"].as_py() for entry in counts})
-        if len(top) < shown_urls:
-            top += table.slice(0, shown_urls - len(top)).to_pylist()
-    selected = held.pop("", 0)
-    terms = "  ext    int  " if config.ranker == "semrank" else ""
-    lines = [f"{'rank':>6}  {'score':>6}  {terms}sel  url"] if top else []
-    for row in top:
-        values = f"{row['extension']:.3f}  {row['intension']:.3f}  " if config.ranker == "semrank" else ""
-        mark = " * " if row["held_back"] is None else "   "
-        lines.append(f"{row['rank']:>6}  {row['score']:.4f}  {values}{mark}  {row['url']}")
-        if row["reasons"]:
-            lines.append(" " * 21 + main_reason(row["reasons"]))
-    lines.append("")
-    lines.append(f"{output}: {rows['frontier']:,} URLs ranked, {selected:,} selected, in {seconds:.1f} s")
-    lines.append(
-        f"{rows['keywords']:,} keywords, {rows['relations']:,} relations, {rows['base_concepts']:,} base concepts"
-    )
-    if held:
-        lines.append("held back: " + ", ".join(f"{count:,} {reason}" for reason, count in sorted(held.items())))
-    if rejected:
-        lines.append("rejects: " + ", ".join(f"{count:,} {reason}" for reason, count in rejected.items()))
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -171,7 +171,7 @@ def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str,
             "address. Scores, hosts and counts on this page are of all URLs."
         ),
         "bins": seen.bins.tolist(),
-        "threshold": manifest.entries["parameters"].get("threshold"),
+        "threshold": manifest.entries.get("threshold", manifest.entries["parameters"].get("threshold")),
         "held": [{"reason": reason, "count": count} for reason, count in sorted(seen.held.items())],
         "hosts": overview.top_hosts(
             seen.hosts, (part["host"] for part in folders.read_parts(folder, FRONTIER.columns("host")))

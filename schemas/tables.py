@@ -213,6 +213,9 @@ CLASSES = _table(
     ("topic_pages", pa.int64(), False, "of these, pages that hit the topic"),
 )
 
+CALIBRATED_SCHEMA = pa.schema([pa.field("threshold", pa.float64())])
+"""A threshold that a round has found; no row where it has found none."""
+
 SCALE = _table(
     "scale",
     "a number of the round that the scores of the ranker `focused` are relative to",

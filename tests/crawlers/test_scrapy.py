@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,10 @@ from tests.crawlers.scrapy_crawl import crawl
 from tests.pipelines.test_export import write_round
 from tests.transforms.frontier.exports.frontiers import frontier
 
-pytest.importorskip("scrapy")
+scrapy = pytest.importorskip("scrapy")
 pytest.importorskip("warcio")
 
+CRAWLERS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "crawlers.md"
 URLS = [page.url for page in sample_pages() if page.url.endswith(".html") and page.status == 200][:40:2]
 
 
@@ -64,18 +66,22 @@ def test_every_answer_is_kept(sample_web: SampleServer, tmp_path: Path) -> None:
 
 
 def test_scrapy_redis_makes_the_same_requests(tmp_path: Path) -> None:
-    """Its own function, on the lines as they come out of a Redis list: the URL, the meta, and no form data."""
+    """A spider of its kind as the documentation shows it, on the lines as they come out of a Redis list."""
     spiders = pytest.importorskip("scrapy_redis.spiders")
+    found = re.search(r"class FrontierSpider\(RedisSpider\):.*?(?=```)", CRAWLERS_PAGE.read_text(), re.DOTALL)
+    assert found is not None
+    names = {"RedisSpider": spiders.RedisSpider, "json": json, "scrapy": scrapy}
+    exec(found[0], names)
     urls = ["https://a.example/?q=1&r=%22,", "https://a.example/b"]
     folder = write_round(tmp_path / "round", frontier(urls, [0.75, 0.5]))
     exported = tmp_path / "frontier.jsonl.gz"
     assert main(["export", "--round", folder, "--format", "scrapy", "--output", str(exported), "--quiet"]) == 0
-    spider = spiders.RedisSpider("test")
-    spider.redis_encoding = "utf-8"
+    spider = names["FrontierSpider"]()
     lines = gzip.decompress(exported.read_bytes()).splitlines()
     requests = [spider.make_request_from_data(line) for line in lines]
     assert [request.url for request in requests] == urls
     assert [request.method for request in requests] == ["GET", "GET"]
     assert [request.body for request in requests] == [b"", b""]
+    assert [request.priority for request in requests] == [-1, -2]
     assert [request.meta["semrank_score"] for request in requests] == [0.75, 0.5]
     assert [request.meta for request in requests] == [json.loads(line)["meta"] for line in lines]

@@ -201,7 +201,7 @@ def test_unusable_options(
 def test_an_unknown_format_is_refused(ranked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["export", "--round", ranked, "--format", "httrack", "--output", str(tmp_path / "list")])
-    assert "--format: invalid choice: 'httrack'" in error(capsys)
+    assert "--format: found 'httrack', expected one of nutch" in error(capsys)
 
 
 def test_unusable_rounds(table: pa.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

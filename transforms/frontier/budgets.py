@@ -1,6 +1,7 @@
 """Which URLs a round selects: caps of hosts and domains, a budget shared among hosts, and among new and known pages.
 
-A URL is eligible if its score is above the threshold and its page is not gone. Eligible URLs are held to the caps in
+A URL is eligible if it leads to the public web, is inside of the scope (`rules`), its page is not gone, it is new or
+known pages are asked for, and its score is above the threshold, if there is one. Eligible URLs are held to the caps in
 this order: of each host the best, of each registrable domain the best of those, of the budget each host's share of
 those. Best means first in the frontier's order. Each cap is exact on a cluster: a part sends its best of each group
 only, since no other row of it can be among the best of all.
@@ -9,7 +10,7 @@ only, since no other row of it can be among the best of all.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -22,11 +23,14 @@ from publicsuffixlist import PublicSuffixList
 from semrank.schemas.tables import GONE_STATUSES
 from semrank.transforms.columnar.arrays import Int64s, column_array, group_starts, int64s, members, positions, row_keys
 from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.frontier.private import PRIVATE_ADDRESS, private_urls
+from semrank.transforms.frontier.rules import EVERYWHERE, Rules
 
 DISCOVER, REFRESH = 0, 1
 """Pools of a budget: pages that were never fetched, and those that were."""
 
-THRESHOLD, GONE, PER_HOST, PER_DOMAIN, BUDGET = "threshold", "gone", "max-per-host", "max-per-domain", "budget"
+THRESHOLD, GONE, KNOWN = "threshold", "gone", "known"
+PER_HOST, PER_DOMAIN, BUDGET = "max-per-host", "max-per-domain", "budget"
 """Why a URL is held back."""
 
 PICK_SCHEMA = pa.schema(
@@ -50,21 +54,33 @@ class Limits:
     """What a round may select.
 
     Attributes:
-        threshold: gamma; only a score above it is selected.
+        threshold: gamma; only a score above it is selected; None selects whatever the score is.
         max_urls: most URLs in all, the best ones, or None.
         max_per_host: most URLs of a host, or None.
         max_per_domain: most URLs of a registrable domain, or None.
         budget: number of URLs to select, shared among hosts, or None.
         refresh_share: part of `budget` or `max_urls` that is for pages that were fetched before, or None where pages
             are selected by their rank alone; what one pool does not use is for the other.
+        known: whether pages may be selected of which the snapshot says when, or with what status, they were fetched.
+        private: whether URLs of the crawler's own network may be selected.
+        rules: the scope of the crawl.
     """
 
-    threshold: float
+    threshold: float | None
     max_urls: int | None = None
     max_per_host: int | None = None
     max_per_domain: int | None = None
     budget: int | None = None
     refresh_share: float | None = None
+    known: bool = True
+    private: bool = True
+    rules: Rules = EVERYWHERE
+
+    def at(self, calibrated: pa.Table | None) -> Limits:
+        """The limits with the threshold of a table of `CALIBRATED_SCHEMA`, if it has one."""
+        if calibrated is None or not calibrated.num_rows:
+            return self
+        return replace(self, threshold=calibrated["threshold"][0].as_py())
 
     @property
     def caps(self) -> bool:
@@ -90,11 +106,28 @@ def pools(rows: pa.Table) -> Int64s:
     return np.asarray(column_array(rows["fetched"]).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def first_reasons(rows: pa.Table, threshold: float) -> pa.Array:
+def is_known(rows: pa.Table) -> pa.Array:
+    """Whether the snapshot says when each page was fetched, or with what status; bool[n].
+
+    A page without either is one of a collection, of which nobody knows whether a crawl has it.
+    """
+    return column_array(pc.or_(pc.is_valid(rows["last_fetched_at"]), pc.is_valid(rows["status"])))
+
+
+def first_reasons(rows: pa.Table, limits: Limits) -> pa.Array:
     """Why a row is not eligible, string[n]; null where it is."""
+    reasons = pa.nulls(rows.num_rows, pa.string())
+    if limits.threshold is not None:
+        reasons = pc.if_else(pc.less_equal(rows["score"], limits.threshold), THRESHOLD, reasons)
+    if not limits.known:
+        reasons = pc.if_else(is_known(rows), KNOWN, reasons)
     gone = pc.is_in(rows["status"], value_set=pa.array(GONE_STATUSES, pa.int16()))
-    low = pc.less_equal(rows["score"], threshold)
-    return column_array(pc.if_else(gone, GONE, pc.if_else(low, THRESHOLD, pa.scalar(None, pa.string()))))
+    reasons = pc.coalesce(
+        limits.rules.reasons(rows["url"], rows["host"]), column_array(pc.if_else(gone, GONE, reasons))
+    )
+    if not limits.private:
+        reasons = pc.if_else(private_urls(rows["url"]), PRIVATE_ADDRESS, reasons)
+    return column_array(reasons)
 
 
 @lru_cache(maxsize=1)
@@ -117,15 +150,15 @@ def _is_address(host: str) -> bool:
     return host.startswith("[") or host[-1:].isdigit()
 
 
-def picks(rows: pa.Table, threshold: float, *, domains: bool) -> pa.Table:
+def picks(rows: pa.Table, limits: Limits, *, domains: bool) -> pa.Table:
     """The eligible rows of a part, a table of `PICK_SCHEMA`.
 
     Args:
         rows: a table of `RANKED_SCHEMA`.
-        threshold: gamma.
+        limits: what may be selected.
         domains: whether domains are wanted; else `domain_id` is the host's.
     """
-    kept = rows.filter(pc.is_null(first_reasons(rows, threshold)))
+    kept = rows.filter(pc.is_null(first_reasons(rows, limits)))
     hosts = column_array(kept["host"])
     host_ids = text_ids(hosts)
     domain_ids = text_ids(domains_of(hosts)) if domains else host_ids
@@ -256,15 +289,15 @@ def within_shares(rows: pa.Table, share: pa.Table | None) -> pa.Table:
     return best_of_groups(rows, group, paid[group])
 
 
-def mark_held(rows: pa.Table, threshold: float, stages: Mapping[str, pa.Table | None]) -> pa.Table:
+def mark_held(rows: pa.Table, limits: Limits, stages: Mapping[str, pa.Table | None]) -> pa.Table:
     """Rows with a column `held_back`: why a URL can't be selected, null where it can.
 
     Args:
         rows: rows of a partition by `url_id`, a table of `RANKED_SCHEMA`.
-        threshold: gamma.
+        limits: what may be selected.
         stages: reason -> the picks that its cap left, in the order of the caps; those of the partition.
     """
-    reasons: Any = first_reasons(rows, threshold)
+    reasons: Any = first_reasons(rows, limits)
     ids = int64s(rows["url_id"])
     for reason, left in stages.items():
         passed = np.zeros(0, dtype=np.int64) if left is None else np.sort(int64s(left["url_id"]))

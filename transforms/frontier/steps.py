@@ -120,11 +120,21 @@ class WriteFrontier(beam.PTransform[Any, Any]):
         partitions: number of partitions of the scored URLs.
         limits: what may be selected.
         quality: quality of hosts (`budgets.QUALITY_SCHEMA`), which a budget is shared by, or None for equal shares.
+        calibrated: a threshold that replaces that of the limits (`CALIBRATED_SCHEMA`), or None.
     """
 
-    def __init__(self, folder: str, *, partitions: int, limits: Limits, quality: Collection | None = None) -> None:
+    def __init__(
+        self,
+        folder: str,
+        *,
+        partitions: int,
+        limits: Limits,
+        quality: Collection | None = None,
+        calibrated: Collection | None = None,
+    ) -> None:
         super().__init__("order and write frontier")
         self._folder, self._partitions, self._limits, self._quality = folder, partitions, limits, quality
+        self._sides = {} if calibrated is None else {"calibrated": calibrated}
 
     def expand(self, rows: Collection) -> Collection:
         """Applies the steps."""
@@ -149,12 +159,13 @@ class WriteFrontier(beam.PTransform[Any, Any]):
         limits = self._limits
         if not limits.caps:
             return rows | MapTables(  # type: ignore[no-any-return]
-                "mark ineligible", partial(budgets.mark_held, threshold=limits.threshold, stages={})
+                "mark ineligible", partial(_mark_ineligible, limits=limits), sides=self._sides
             )
         stages: dict[str, Collection] = {}
         left = rows | MapTables(
             "pick eligible",
-            partial(budgets.picks, threshold=limits.threshold, domains=limits.max_per_domain is not None),
+            partial(_picks, limits=limits),
+            sides=self._sides,
         )
         for reason, column, most in (
             (budgets.PER_HOST, "host_id", limits.max_per_host),
@@ -168,9 +179,10 @@ class WriteFrontier(beam.PTransform[Any, Any]):
         inputs = {name: stages[reason] for name, reason in names.items()}
         return {"rows": rows, **inputs} | MergePartitions(  # type: ignore[no-any-return]
             "mark held back",
-            partial(_mark_held, threshold=limits.threshold, names=names),
+            partial(_mark_held, limits=limits, names=names),
             partitions=self._partitions,
             key="url_id",
+            sides=self._sides,
         )
 
     def _best(self, rows: Collection, reason: str, column: str, most: int) -> Collection:
@@ -228,8 +240,21 @@ def _within_shares(rows: pa.Table, share: pa.Table | None) -> pa.Table:
     return budgets.within_shares(rows, share)
 
 
+def _picks(rows: pa.Table, calibrated: pa.Table | None = None, *, limits: Limits) -> pa.Table:
+    return budgets.picks(rows, limits.at(calibrated), domains=limits.max_per_domain is not None)
+
+
+def _mark_ineligible(rows: pa.Table, calibrated: pa.Table | None = None, *, limits: Limits) -> pa.Table:
+    return budgets.mark_held(rows, limits.at(calibrated), {})
+
+
 def _mark_held(
-    rows: pa.Table | None, *, threshold: float, names: dict[str, str], **left: pa.Table | None
+    rows: pa.Table | None,
+    *,
+    limits: Limits,
+    names: dict[str, str],
+    calibrated: pa.Table | None = None,
+    **left: pa.Table | None,
 ) -> Iterator[pa.Table]:
     if rows is not None:
-        yield budgets.mark_held(rows, threshold, {reason: left[name] for name, reason in names.items()})
+        yield budgets.mark_held(rows, limits.at(calibrated), {reason: left[name] for name, reason in names.items()})

@@ -124,6 +124,13 @@ MODEL_VALUES = 1 << 17
 """Values in a row of a model's table, 1 MiB."""
 
 
+SCORE_BINS = 1000
+"""Steps of the scores that a threshold is calibrated in."""
+
+BIN_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("bin", "pages", "relevant")])
+"""Harvested pages with a score of bin / `SCORE_BINS` to below (bin + 1) / `SCORE_BINS`."""
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """What the passes so far have found out, as vectors by name, float64 each.
@@ -627,6 +634,47 @@ PASSES = (
     Pass("measure terms", dict.fromkeys(("trained", "plain", "seen"), _LIMBED), _moment_sums, _after_moments),
 )
 """The passes in their order."""
+
+
+def harvest_scores(part: Part, model: Model) -> pa.Table:
+    """How many harvested pages have about each score, and how many of these are relevant, a table of `BIN_SCHEMA`.
+
+    Pages have the scores that they would have before they are fetched, if there are such URLs to rank. A page is
+    relevant if it is more like the topic than like the mean of all known pages. No rows where only seeds are harvested:
+    nothing is known of other pages then.
+
+    Args:
+        part: URLs, any of them harvested.
+        model: what all passes have found out.
+    """
+    if not model.number("others"):
+        return BIN_SCHEMA.empty_table()
+    rows = np.flatnonzero(part.trained)
+    content = part.trained_pages @ model["content"]
+    plain = np.full(len(rows), model.number("plain") > 0)
+    terms = ((raw_terms(part, model)[rows] - model["centre"]) * model["weights"]).sum(axis=1)
+    total = np.where(plain, model.number("shift") + model.number("slope") * terms, content)
+    score = np.round(expit((total - model.number("middle")) * model.number("steepness")), SCORE_DECIMALS)
+    bins, number = np.unique((score * SCORE_BINS).astype(np.int64), return_inverse=True)
+    relevant = np.bincount(number, weights=content > 0, minlength=len(bins)).astype(np.int64)
+    return pa.table([bins, np.bincount(number, minlength=len(bins)), relevant], schema=BIN_SCHEMA)
+
+
+def calibrated_threshold(bins: pa.Table | None, precision: float) -> float | None:
+    """The lowest score above which at least a share of the harvested pages is relevant; None where there is none.
+
+    Args:
+        bins: results of `harvest_scores`.
+        precision: the share.
+    """
+    if bins is None or not bins.num_rows:
+        return None
+    pages, relevant = np.zeros(SCORE_BINS + 1, dtype=np.int64), np.zeros(SCORE_BINS + 1, dtype=np.int64)
+    for total, name in ((pages, "pages"), (relevant, "relevant")):
+        np.add.at(total, bins["bin"].to_numpy(), bins[name].to_numpy())
+    above, relevant_above = np.cumsum(pages[::-1])[::-1], np.cumsum(relevant[::-1])[::-1]
+    right = np.flatnonzero((pages > 0) & (relevant_above >= precision * above))
+    return float(right[0] / SCORE_BINS) if len(right) else None
 
 
 def score_part(part: Part, model: Model, words: pa.Array) -> pa.Table:

@@ -9,7 +9,7 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.schemas.tables import SCALE
+from semrank.schemas.tables import CALIBRATED_SCHEMA, SCALE
 from semrank.transforms.columnar import files
 from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, WriteOne
 from semrank.transforms.context.descriptions import Descriptions
@@ -28,11 +28,18 @@ class RankByFocused(beam.PTransform[Any, Any]):
         query: words of the query.
         partitions: number of partitions of words.
         folder: folder where the scale of the scores is written (`SCALE`), or None.
+        precision: share of relevant pages that a threshold is calibrated to, or None for no calibration.
+
+    Attributes:
+        calibrated: after the steps were applied, the threshold (`CALIBRATED_SCHEMA`), or None.
     """
 
-    def __init__(self, *, query: list[str], partitions: int, folder: str | None = None) -> None:
+    def __init__(
+        self, *, query: list[str], partitions: int, folder: str | None = None, precision: float | None = None
+    ) -> None:
         super().__init__("rank by focused")
-        self._query, self._partitions, self._folder = query, partitions, folder
+        self._query, self._partitions, self._folder, self._precision = query, partitions, folder, precision
+        self.calibrated: Collection | None = None
 
     def expand(self, inputs: dict[str, Collection]) -> Collection:
         """Applies the steps."""
@@ -52,8 +59,15 @@ class RankByFocused(beam.PTransform[Any, Any]):
             model = {"model": model, "sums": added} | GatherTables(
                 f"{step.stage}: conclude", partial(_conclude, number=number), holds=DESCRIBED
             )
+        scale = {"model": model}
+        if self._precision is not None:
+            bins = trained | MapTables(
+                "measure harvest", _bins, sides={"model": model}, prepare=_model, holds=DESCRIBED
+            )
+            calibrate = GatherTables("calibrate threshold", partial(_threshold, precision=self._precision))
+            self.calibrated = scale["calibrated"] = {"bins": bins} | calibrate
         if self._folder is not None:
-            {"model": model} | WriteOne("write scale", self._folder, _scale, holds=DESCRIBED)
+            scale | WriteOne("write scale", self._folder, _scale, holds=DESCRIBED)
         return known | MapTables(  # type: ignore[no-any-return]
             "score by focused", _score, sides={"model": model, **vocabulary}, prepare=_Judge.of, holds=DESCRIBED
         )
@@ -61,12 +75,28 @@ class RankByFocused(beam.PTransform[Any, Any]):
 
 def make_step(_: str, making: Making) -> RankByFocused:
     """The ranker's step; see `registry.step`."""
-    folder = files.join(making.output, SCALE.name)
-    return RankByFocused(query=list(making.query), partitions=making.partitions, folder=folder)
+    return RankByFocused(
+        query=list(making.query),
+        partitions=making.partitions,
+        folder=files.join(making.output, SCALE.name),
+        precision=making.precision,
+    )
 
 
-def _scale(model: pa.Table | None) -> pa.Table:
-    return focused.scale_table(_model(model))
+def _bins(table: pa.Table, prepared: focused.Model) -> pa.Table:
+    return focused.harvest_scores(_part(table, prepared), prepared)
+
+
+def _threshold(bins: pa.Table | None, *, precision: float) -> pa.Table:
+    threshold = focused.calibrated_threshold(bins, precision)
+    return pa.table([[] if threshold is None else [threshold]], schema=CALIBRATED_SCHEMA)
+
+
+def _scale(model: pa.Table | None, calibrated: pa.Table | None = None) -> pa.Table:
+    scale = focused.scale_table(_model(model))
+    if calibrated is None or not calibrated.num_rows:
+        return scale
+    return pa.concat_tables([scale, pa.table([["threshold"], calibrated["threshold"]], schema=SCALE.schema)])
 
 
 def _begin(vocabulary: pa.Table | None, harvested: pa.Table | None, *, query: list[str]) -> pa.Table:

@@ -73,6 +73,7 @@ class Making:
         language: language of short texts.
         output: folder of the round.
         options: values of the ranker's own options by name.
+        precision: share of relevant pages that a threshold is calibrated to, or None for no calibration.
     """
 
     query: Sequence[str]
@@ -81,6 +82,7 @@ class Making:
     language: str
     output: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    precision: float | None = None
 
 
 def _graph_ranker(name: str, score: str) -> Ranker:

@@ -84,8 +84,10 @@ def selected_plainly(rows: list[dict[str, Any]], limits: Limits, quality: dict[s
     held: dict[str, str | None] = {}
     left = []
     for row in rows:
+        known = row["status"] is not None and not limits.known
+        low = limits.threshold is not None and row["score"] <= limits.threshold
         gone = row["status"] in (404, 410)
-        held[row["url"]] = "gone" if gone else "threshold" if row["score"] <= limits.threshold else None
+        held[row["url"]] = "gone" if gone else "known" if known else "threshold" if low else None
         if held[row["url"]] is None:
             left.append(row)
 
@@ -151,14 +153,16 @@ def shares_plainly(available: dict[str, int], quality: dict[str, float], budget:
 LIMIT = st.none() | st.integers(1, 8)
 LIMITS = st.builds(
     Limits,
-    st.just(THRESHOLD),
+    st.sampled_from([THRESHOLD, None]),
+    known=st.booleans(),
     max_per_host=LIMIT,
     max_per_domain=LIMIT,
     budget=LIMIT,
     refresh_share=st.none() | st.sampled_from([0.0, 0.3, 0.5, 1.0]),
 ) | st.builds(
     Limits,
-    st.just(THRESHOLD),
+    st.sampled_from([THRESHOLD, None]),
+    known=st.booleans(),
     max_urls=LIMIT,
     max_per_host=LIMIT,
     max_per_domain=LIMIT,

@@ -87,11 +87,11 @@ def hold(part: pa.Table, parts: list[pa.Table], max_per_host: int | None) -> pa.
     if max_per_host is not None:
         best = [
             budgets.best_of_groups(rows, int64s(rows["host_id"]), max_per_host)
-            for rows in (budgets.picks(part, THRESHOLD, domains=False) for part in parts)
+            for rows in (budgets.picks(part, Limits(THRESHOLD), domains=False) for part in parts)
         ]
         left = pa.concat_tables(best)
         stages[budgets.PER_HOST] = budgets.best_of_groups(left, int64s(left["host_id"]), max_per_host)
-    return budgets.mark_held(part, THRESHOLD, stages)
+    return budgets.mark_held(part, Limits(THRESHOLD), stages)
 
 
 def ordered(rows: list[dict[str, Any]], sizes: Sizes, max_urls: int | None, max_per_host: int | None) -> list[pa.Table]:

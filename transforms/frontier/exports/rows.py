@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import FRONTIER, REJECTS, TableSchema, conform
 from semrank.transforms.columnar.arrays import column_array, int64s
+from semrank.transforms.frontier.rules import EVERYWHERE, Rules
 
 STAGE = "export"
 """Stage of the rejects."""
@@ -71,6 +72,7 @@ class Selection:
     Attributes:
         faults: what the target would misread.
         most: most URLs to take, None for all.
+        rules: the scope outside of which URLs are rejected.
         taken: URLs taken so far.
         rejected: number of rejects by reason, so far.
         last_rank: rank of the last row seen, 0 before the first.
@@ -78,6 +80,7 @@ class Selection:
 
     faults: tuple[Fault, ...] = URL_FAULTS
     most: int | None = None
+    rules: Rules = EVERYWHERE
     taken: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
     last_rank: int = 0
@@ -102,7 +105,7 @@ class Selection:
         rows = conform(table, EXPORTED)
         self._check_order(int64s(rows["rank"]))
         rows = rows.filter(rows["selected"])
-        reasons = find_faults(rows, self.faults)
+        reasons = pc.coalesce(self.rules.reasons(rows["url"], rows["host"]), find_faults(rows, self.faults))
         if self.most is not None:
             good = np.asarray(pc.is_null(reasons).to_numpy(zero_copy_only=False), dtype=np.bool_)
             within = self.taken + np.cumsum(good) - good < self.most

@@ -1,7 +1,7 @@
-"""JSON Lines for Scrapy and scrapy-redis: `{"url": ..., "meta": {...}}`, which is all that a request needs.
+"""JSON Lines for Scrapy: `{"url": ..., "priority": ..., "meta": {...}}`, the arguments of a request.
 
-scrapy-redis takes `url`, `method` and `meta` from such a message and would send any other key as form data, so there is
-none. The keys of `meta` are prefixed: Scrapy gives some names a meaning of its own.
+Scrapy sends requests of a higher priority first, so the priority is the negative rank. The keys of `meta` are prefixed:
+Scrapy gives some names a meaning of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ def lines(tables: Iterator[pa.Table]) -> Iterator[pa.Array]:
         tables: rows of `EXPORTED` without faults, in the order of rank.
     """
     for rows in tables:
+        rank = text(rows["rank"])
         yield joined(
-            *('{"url":', json_text(rows["url"]), ',"meta":{"semrank_rank":', text(rows["rank"])),
+            *('{"url":', json_text(rows["url"]), ',"priority":-', rank, ',"meta":{"semrank_rank":', rank),
             *(',"semrank_score":', text(rows["score"]), ',"semrank_fetched":', text(rows["fetched"]), "}}"),
         )

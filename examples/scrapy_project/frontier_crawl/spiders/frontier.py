@@ -42,5 +42,4 @@ class FrontierSpider(scrapy.Spider):
 
 def _request(line: str, rank: int) -> scrapy.Request:
     message: dict[str, Any] = json.loads(line) if line.startswith("{") else {"url": line}
-    meta = message.get("meta", {})
-    return scrapy.Request(message["url"], meta=meta, priority=-int(meta.get("semrank_rank", rank)))
+    return scrapy.Request(message["url"], meta=message.get("meta", {}), priority=message.get("priority", -rank))

@@ -166,13 +166,8 @@ def _uuri(url: str) -> str | None:
     return url if len(url) <= 2083 else None
 
 
-def scrapy_redis(content: str) -> list[tuple[str, dict[str, Any]]]:
-    """`RedisMixin.make_request_from_data`: every key but url, method and meta is form data."""
-    found = []
-    for line in content.encode().split(b"\n")[:-1]:
-        message = json.loads(line.decode())
-        url, meta = message.pop("url"), message.pop("meta", {})
-        assert message.pop("method", "GET") == "GET"
-        assert message == {}, "would be sent as form data"
-        found.append((url, meta))
-    return found
+def scrapy_requests(content: str) -> list[tuple[str, int, dict[str, Any]]]:
+    """`Request(url, priority=..., meta=...)` of each line; other members would be other arguments."""
+    messages = [json.loads(line) for line in content.split("\n")[:-1]]
+    assert all(set(message) == {"url", "priority", "meta"} for message in messages)
+    return [(message["url"], message["priority"], message["meta"]) for message in messages]

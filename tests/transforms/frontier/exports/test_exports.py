@@ -120,8 +120,9 @@ def test_heritrix(values: list[tuple[str, float, bool]], at: list[int]) -> None:
 def test_scrapy(values: list[tuple[str, float, bool]], at: list[int]) -> None:
     content, rejected, _ = export("scrapy", pieces(made(values), at))
     expected = kept(values, rejected)
-    assert readers.scrapy_redis(content) == [
-        (url, {"semrank_rank": rank, "semrank_score": score, "semrank_fetched": False}) for rank, url, score in expected
+    assert readers.scrapy_requests(content) == [
+        (url, -rank, {"semrank_rank": rank, "semrank_score": score, "semrank_fetched": False})
+        for rank, url, score in expected
     ]
 
 
