@@ -97,7 +97,7 @@ from semrank.transforms.context.steps import (
 )
 from semrank.transforms.context.words import lemmas_of
 from semrank.transforms.frontier.budgets import Limits
-from semrank.transforms.frontier.rules import Rules
+from semrank.transforms.frontier.rules import EVERYWHERE, Rules
 from semrank.transforms.frontier.steps import WeighChanges, WriteFrontier
 from semrank.transforms.ranking import registry
 from semrank.transforms.ranking.graph import NODE_SCHEMA
@@ -491,7 +491,13 @@ def conclude(
 
 
 def _build(
-    pipeline: beam.Pipeline, *, snapshot: _Snapshot, queue: Queue, output: str, config: RoundConfig, rules: Rules
+    pipeline: beam.Pipeline,
+    *,
+    snapshot: _Snapshot,
+    queue: Queue,
+    output: str,
+    config: RoundConfig,
+    rules: Rules = EVERYWHERE,
 ) -> Collection:
     words_of = partial(lemmas_of, fallback=config.language)
     partitions = snapshot.partitions
