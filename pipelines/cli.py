@@ -15,13 +15,15 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence, Set
-from contextlib import redirect_stdout, suppress
+from contextlib import nullcontext, redirect_stdout, suppress
 from functools import partial
 from types import ModuleType
 from typing import Any, NoReturn
 
 from semrank.pipelines import __version__
 from semrank.pipelines.config_file import add_config_option, file_arguments
+from semrank.pipelines.interrupt import ending_soon
+from semrank.pipelines.local.progress import PROGRESS
 from semrank.pipelines.options import BEAM_GROUP, expected_one, help_group, meant
 from semrank.pipelines.terminal import clear_line, visible, visible_output
 from semrank.schemas.errors import InputError
@@ -156,10 +158,11 @@ def _run_command(command: str, arguments: Sequence[str] | None) -> int:
         _set_up_logging(parsed)
         use_options(beam_arguments)
         run = partial(module.run, parsed, *([beam_arguments] if command in BEAM else []))
-        if command in MANIFESTS and parsed.json:
-            status = _run_for_machines(run, getattr(parsed, MANIFESTS[command]))
-        else:
-            status = run()
+        with ending_soon(partial(_interrupted, command), INTERRUPTED) if command in MANIFESTS else nullcontext():
+            if command in MANIFESTS and parsed.json:
+                status = _run_for_machines(run, getattr(parsed, MANIFESTS[command]))
+            else:
+                status = run()
         if command in MANIFESTS and parsed.metrics is not None and status == 0:
             _write_metrics(parsed.metrics, getattr(parsed, MANIFESTS[command]))
     except InputError as error:
@@ -169,7 +172,7 @@ def _run_command(command: str, arguments: Sequence[str] | None) -> int:
         _complain(f"semrank {command}: error: {text}{hint}{parser.origin(text)}")
         return 2
     except KeyboardInterrupt:
-        _complain(f"semrank {command}: interrupted; nothing unfinished counts as finished")
+        _interrupted(command)
         return INTERRUPTED
     except BrokenPipeError:
         # The reader closed the pipe (e.g. `head`).
@@ -182,6 +185,13 @@ def _run_command(command: str, arguments: Sequence[str] | None) -> int:
     finally:
         release_all()
     return int(status)
+
+
+def _interrupted(command: str) -> None:
+    from semrank.pipelines.locks import release_all
+
+    _complain(f"semrank {command}: interrupted; nothing unfinished counts as finished")
+    release_all()
 
 
 def _parsed(parser: _Parser, command: str, given: list[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -277,14 +287,22 @@ def _print_version() -> int:
 
 
 class _TerminalHandler(logging.Handler):
-    """Shows messages as lines; on a terminal a stage's start stands in one line that the next message replaces.
+    """Shows messages as lines; on a terminal what is being done stands in one line that the next message replaces.
 
     They go to whatever standard error is at the moment, which a program that calls a command may have replaced since.
+    Once the progress of a run is reported, messages of its single steps are shown only to those who ask for more.
     """
+
+    def __init__(self, *, verbose: bool) -> None:
+        super().__init__()
+        self._verbose, self._progress = verbose, False
 
     def emit(self, record: logging.LogRecord) -> None:
         text = self.format(record)
         transient = record.levelno < logging.INFO
+        self._progress = self._progress or record.name == PROGRESS
+        if transient and self._progress and not self._verbose and record.name != PROGRESS:
+            return
         if sys.stderr.isatty():
             clear_line()
             sys.stderr.write(text + ("" if transient else "\n"))
@@ -297,7 +315,7 @@ def _set_up_logging(parsed: argparse.Namespace) -> None:
     # Beam's own messages are for its developers; its errors reach the user through the command's error line.
     logging.getLogger().setLevel(logging.WARNING if parsed.verbose else logging.CRITICAL)
     logger = logging.getLogger("semrank")
-    logger.handlers = [_TerminalHandler()]
+    logger.handlers = [_TerminalHandler(verbose=parsed.verbose)]
     logger.propagate = False
     on_terminal = sys.stderr.isatty()
     level = logging.DEBUG if parsed.verbose else logging.ERROR if parsed.quiet else logging.INFO

@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 
 from semrank.pipelines import folders
 from semrank.pipelines.cluster import path_for_workers
-from semrank.pipelines.memory import add_memory_argument, worker_memory
+from semrank.pipelines.memory import add_worker_arguments, worker_memory
+from semrank.pipelines.plan import add_plan_argument, shown_plan
 from semrank.pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS
@@ -70,7 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", required=True, metavar="SNAPSHOT", help="folder of the snapshot, new or empty")
     parser.add_argument("--overwrite", action="store_true", help="replace a finished snapshot that is in the folder")
-    add_memory_argument(parser)
+    add_worker_arguments(parser)
+    add_plan_argument(parser)
     parser.add_argument(
         "--path-list",
         action="store_true",
@@ -148,6 +150,9 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
         raise InputError(f"nothing to read: expected at least one of {names}")
     output = path_for_workers(options, arguments.output)
     ranges = [part for path, name in sources for part in _ranges(path_for_workers(options, path), name, reading.logs)]
+    if arguments.plan:
+        print(shown_plan(partial(_build, ranges=ranges, reading=reading, output=output, partitions=1), arguments.plan))
+        return 0
     inputs = [path for path, _ in sources]
     folders.claim_folder("--output", output, parts=PARTS, overwrite=arguments.overwrite, inputs=inputs)
     print(ingest(ranges, reading, output, options, memory=memory))

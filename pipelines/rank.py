@@ -31,8 +31,9 @@ from semrank.pipelines.config import (
     unused_options,
 )
 from semrank.pipelines.manifest import Manifest
-from semrank.pipelines.memory import add_memory_argument, worker_memory
+from semrank.pipelines.memory import add_worker_arguments, worker_memory
 from semrank.pipelines.options import help_group, whole
+from semrank.pipelines.plan import add_plan_argument, shown_plan
 from semrank.pipelines.queue import (
     NOT_IN_SNAPSHOT,
     STAGE,
@@ -165,7 +166,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     queue.add_argument("--overwrite", action="store_true", help="replace a finished round that is in the folder")
     add_top_argument(parser)
     add_round_arguments(parser)
-    add_memory_argument(parser)
+    add_worker_arguments(parser)
+    add_plan_argument(parser)
 
 
 def add_top_argument(parser: argparse.ArgumentParser) -> None:
@@ -211,9 +213,17 @@ def rank_urls(arguments: argparse.Namespace, beam_arguments: list[str], seeds: Q
     else:
         queue = queue_from_seeds(arguments.seeds) if arguments.seeds else queue_from_round(arguments.previous)
     snapshot, output = (path_for_workers(options, path) for path in (arguments.snapshot, arguments.output))
+    if arguments.plan:
+        return round_plan(snapshot, queue, output, config, arguments.plan)
     return run_round(
         snapshot, queue, output, config, options, overwrite=arguments.overwrite, memory=memory, top=arguments.top
     )
+
+
+def round_plan(snapshot: str, queue: Queue, output: str, config: RoundConfig, form: str) -> str:
+    """The stages of a round, as `shown_plan` writes them."""
+    build = partial(_build, snapshot=_snapshot(snapshot), queue=queue, output=output, config=config)
+    return shown_plan(build, form)
 
 
 @dataclass(frozen=True)

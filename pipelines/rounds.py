@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from semrank.pipelines.cluster import path_for_workers
 from semrank.pipelines.config import QUEUE_GROUP, add_round_arguments
 from semrank.pipelines.manifest import Manifest
-from semrank.pipelines.memory import add_memory_argument, worker_memory
+from semrank.pipelines.memory import add_worker_arguments, worker_memory
 from semrank.pipelines.options import help_group, whole
+from semrank.pipelines.plan import add_plan_argument
 from semrank.pipelines.queue import Queue, queue_from_round, queue_from_seeds
-from semrank.pipelines.rank import add_top_argument, checked_config, run_round
+from semrank.pipelines.rank import add_top_argument, checked_config, round_plan, run_round
 from semrank.pipelines.runtime import beam_options
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
@@ -46,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_top_argument(parser)
     add_round_arguments(parser)
-    add_memory_argument(parser)
+    add_worker_arguments(parser)
+    add_plan_argument(parser)
 
 
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
@@ -72,6 +74,9 @@ def rank_rounds(arguments: argparse.Namespace, beam_arguments: list[str], seeds:
     if seeds is None:
         seeds = queue_from_seeds(arguments.seeds)
     snapshot, output = (path_for_workers(options, path) for path in (arguments.snapshot, arguments.output))
+    if arguments.plan:
+        yield round_plan(snapshot, seeds, output, config, arguments.plan)
+        return
     folders = [round_folder(output, number) for number in range(arguments.rounds)]
     for number, folder in enumerate(folders):
         if not arguments.overwrite and files.exists(files.join(folder, files.MANIFEST)):

@@ -20,6 +20,7 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOpt
 
 from semrank.pipelines import __version__
 from semrank.pipelines.cluster import ClusterCheck
+from semrank.pipelines.local.runner import LocalRunner
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.ids import IdCollisionError
 from semrank.transforms.columnar.steps import (
@@ -33,7 +34,7 @@ from semrank.transforms.columnar.steps import (
     limit_memory,
 )
 
-DEFAULT_RUNNER = "semrank.pipelines.local.runner.LocalRunner"
+DEFAULT_RUNNER = f"{LocalRunner.__module__}.{LocalRunner.__qualname__}"
 """The runner of a command that names none."""
 
 EMBEDDED_RUNNER = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"

@@ -15,7 +15,7 @@ from semrank.pipelines.cli import command_parser
 IN_BUCKETS = dict.fromkeys(("snapshot", "seeds", "previous", "output"), r"^gs://[^\s]+$")
 """Patterns of options whose values a service must be able to read or write; others follow from the declarations."""
 
-PRIVATE = {"help", "quiet", "verbose", "json", "config", "top"}
+PRIVATE = {"help", "quiet", "verbose", "json", "config", "top", "workers", "temp", "plan"}
 """Options of no use to a service."""
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, cast, runtime_checkable
 
 from apache_beam.internal import pickler
-from apache_beam.metrics.execution import MetricsContainer
+from apache_beam.metrics.execution import MetricsContainer, MetricUpdates
 from apache_beam.pvalue import AsIter, AsSideInput
 from apache_beam.runners.common import DoFnRunner, Receiver
 from apache_beam.runners.worker import statesampler
@@ -15,8 +16,24 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from semrank.pipelines.local.plan import Collection, Operation, Stage
 
-Sink = Callable[[Any], None]
-"""Takes an element."""
+
+class Outlet:
+    """Where elements of a collection leave a stage.
+
+    Attributes:
+        take: takes an element.
+    """
+
+    def __init__(self, take: Callable[[Any], None]) -> None:
+        self.take = take
+
+
+@runtime_checkable
+class Holding(Protocol):
+    """A function that can make what is broadcast to it ready once for all of its bundles."""
+
+    def hold_broadcast(self, sides: Sequence[Iterable[Any]]) -> None:
+        """Makes broadcast collections ready."""
 
 
 class Tracker:
@@ -40,22 +57,22 @@ class _Side:
 
     def __init__(self, side: AsSideInput, elements: Iterable[Any]) -> None:
         plain = isinstance(side, AsIter)
-        self._value = elements if plain else side._from_runtime_iterable(elements, side._view_options())
+        self.value = elements if plain else side._from_runtime_iterable(elements, side._view_options())
 
     def __getitem__(self, _: Any) -> Any:
-        return self._value
+        return self.value
 
     def is_globally_windowed(self) -> bool:
         return True
 
 
 class _Output(Receiver):
-    def __init__(self, readers: Iterable[_Running], sinks: Iterable[Sink]) -> None:
-        self._readers, self._sinks = tuple(readers), tuple(sinks)
+    def __init__(self, readers: Iterable[_Running], outlets: Iterable[Outlet]) -> None:
+        self._readers, self._outlets = tuple(readers), tuple(outlets)
 
     def receive(self, windowed_value: WindowedValue) -> None:
-        for sink in self._sinks:
-            sink(windowed_value.value)
+        for outlet in self._outlets:
+            outlet.take(windowed_value.value)
         for reader in self._readers:
             reader.process(windowed_value)
 
@@ -71,22 +88,29 @@ class _Outputs(dict[Any, _Output]):
 class _Running:
     """An operation while its stage runs."""
 
-    def __init__(self, operation: Operation, sides: list[Any], outputs: _Outputs, tracker: Tracker) -> None:
+    def __init__(self, operation: Operation, sides: list[_Side], outputs: _Outputs, tracker: Tracker) -> None:
         transform = operation.transform
         output: Any = next(iter(operation.outputs.values()))
         self._label, self._tracker = operation.label, tracker
         self.metrics = MetricsContainer(operation.label)
+        self._fn, self._arguments = _own_copy(transform.fn), [side.value for side in sides]
         self._runner = DoFnRunner(
-            _own_copy(transform.fn),
+            self._fn,
             list(transform.args),
             dict(transform.kwargs),
-            sides,
+            cast("list[Any]", sides),
             output.windowing,
             outputs,
         )
         self.process = self._guarded(self._runner.process)
         self.setup, self.start = self._guarded(self._runner.setup), self._guarded(self._runner.start)
         self.finish, self.teardown = self._guarded(self._runner.finish), self._guarded(self._runner.teardown)
+        self.hold = self._guarded(self._hold)
+
+    def _hold(self) -> None:
+        """Makes broadcast tables ready before processes that share them are forked, where the function can do so."""
+        if isinstance(self._fn, Holding):
+            self._fn.hold_broadcast(self._arguments)
 
     def _guarded(self, method: Callable[..., Any]) -> Callable[..., None]:
         """The method with its metrics in the operation's container, and the step's name noted on an error."""
@@ -112,26 +136,26 @@ def _own_copy(fn: Any) -> Any:
 
 
 class StageRun:
-    """One run of a stage's operations over some of its elements, a bundle.
+    """One run of a stage's operations.
 
     Args:
         stage: the stage.
         sides: elements of a broadcast collection.
-        sinks: where the elements of a kept collection go, None for the sources' own.
+        outlets: where the elements of a collection leave the stage, None for those of the sources.
     """
 
     def __init__(
         self,
         stage: Stage,
         sides: Callable[[Collection], Iterable[Any]],
-        sinks: Mapping[Collection | None, list[Sink]],
+        outlets: Mapping[Collection | None, list[Outlet]],
     ) -> None:
         self._tracker = Tracker()
         running: dict[Operation, _Running] = {}
 
         def output(collection: Collection | None) -> _Output:
             readers = [running[operation] for operation in stage.readers.get(collection, ())]
-            return _Output(readers, sinks.get(collection, ()))
+            return _Output(readers, outlets.get(collection, ()))
 
         for operation in reversed(stage.operations):
             outputs = _Outputs({tag: output(made) for tag, made in operation.outputs.items()})
@@ -141,25 +165,53 @@ class StageRun:
             running[operation] = _Running(operation, views, outputs, self._tracker)
         self._running = [running[operation] for operation in stage.operations]
         self._source = output(None)
+        self.outlets = [outlet for each in outlets.values() for outlet in each]
 
-    def run(self, elements: Iterator[Any]) -> None:
-        """Takes all elements and finishes."""
+    @property
+    def reads(self) -> bool:
+        """Whether elements stand for more than they hold, such as the names of files."""
+        return any(isinstance(operation._fn, Holding) for operation in self._running)
+
+    @contextmanager
+    def set_up(self) -> Iterator[None]:
+        """Sets operations up, and takes them down in the end."""
+        with self._tracked():
+            try:
+                for operation in self._running:
+                    operation.setup()
+                yield
+            finally:
+                for operation in self._running:
+                    operation.teardown()
+
+    def bundle(self, elements: Iterable[Any]) -> None:
+        """Takes elements as one bundle."""
+        for operation in self._running:
+            operation.start()
+        for element in elements:
+            self._source.receive(GlobalWindows.windowed_value(element))
+        for operation in self._running:
+            operation.finish()
+
+    def hold(self) -> None:
+        """Makes broadcast tables ready for all bundles."""
+        for operation in self._running:
+            operation.hold()
+
+    def forget_metrics(self) -> None:
+        """Sets all metrics back."""
+        for operation in self._running:
+            operation.metrics.reset()
+
+    def metrics(self) -> list[MetricUpdates]:
+        """The metrics of its operations."""
+        return [operation.metrics.get_cumulative() for operation in self._running]
+
+    @contextmanager
+    def _tracked(self) -> Iterator[None]:
         before = statesampler.get_current_tracker()
         statesampler.set_current_tracker(self._tracker)
         try:
-            for operation in self._running:
-                operation.setup()
-                operation.start()
-            for element in elements:
-                self._source.receive(GlobalWindows.windowed_value(element))
-                del element
-            for operation in self._running:
-                operation.finish()
+            yield
         finally:
-            for operation in self._running:
-                operation.teardown()
             statesampler.set_current_tracker(before)
-
-    def metrics(self) -> Iterator[MetricsContainer]:
-        """The metrics of its operations."""
-        return (operation.metrics for operation in self._running)

@@ -24,6 +24,10 @@ _LEAVES = (Create, GroupByKey, Reshuffle, ReshufflePerKey)
 """Composites that the runner carries out itself."""
 
 
+_INNER = {"map", "merge", "gather", "read", "write", "once", "files", "exchange", "spread"}
+"""Last parts of labels that stand inside a named step."""
+
+
 @dataclass(eq=False)
 class Operation:
     """A ParDo of a stage.
@@ -59,6 +63,11 @@ class Stage:
     groups: dict[Collection | None, list[Collection]] = field(default_factory=dict)
     stages_before: set[Stage] = field(default_factory=set)
 
+    @property
+    def name(self) -> str:
+        """The step that its last operation belongs to."""
+        return step_name(self.operations[-1].label) if self.operations else "exchange"
+
     def side_collections(self) -> Iterator[Collection]:
         """The collections that are broadcast to its operations."""
         return (side.pvalue for operation in self.operations for side in operation.sides)
@@ -73,6 +82,7 @@ class Plan:
         constants: elements of collections that no stage makes.
         grouped: the kept collections that hold groups.
         parts: the kept collections that make up each collection that a stage reads or gets broadcast.
+        producers: the stages that make each collection.
         readers: number of times that a kept collection is read.
     """
 
@@ -80,7 +90,16 @@ class Plan:
     constants: dict[Collection, Sequence[Any]] = field(default_factory=dict)
     grouped: set[Collection] = field(default_factory=set)
     parts: dict[Collection, tuple[Collection, ...]] = field(default_factory=dict)
+    producers: dict[Collection, set[Stage]] = field(default_factory=dict)
     readers: dict[Collection, int] = field(default_factory=dict)
+
+
+def step_name(label: str) -> str:
+    """The step that a label of the pipeline belongs to."""
+    parts = [part for part in label.split("/") if not part.startswith("ParDo(")]
+    while len(parts) > 1 and (parts[-1] in _INNER or parts[-1].startswith("key ")):
+        parts.pop()
+    return "/".join(parts)
 
 
 def make_plan(pipeline: Pipeline) -> Plan:
@@ -111,7 +130,6 @@ def _passes_on(applied: AppliedPTransform) -> bool:
 class _Planner:
     def __init__(self) -> None:
         self._plan = Plan()
-        self._producers: dict[Collection, set[Stage]] = {}
         self._open: set[Collection] = set()
 
     def plan(self, pipeline: Pipeline) -> Plan:
@@ -148,7 +166,7 @@ class _Planner:
             raise _unknown(applied)
 
     def _add_kept(self, collection: Collection, producers: set[Stage]) -> None:
-        self._producers[collection] = producers
+        self._plan.producers[collection] = producers
         self._plan.parts[collection] = (collection,)
 
     def _add_groups(self, applied: AppliedPTransform, output: Collection) -> None:
@@ -165,7 +183,7 @@ class _Planner:
         self._add_kept(output, producers)
 
     def _stage_of(self, collection: Collection) -> Stage:
-        (stage,) = self._producers[collection]
+        (stage,) = self._plan.producers[collection]
         return stage
 
     def _add_operation(self, applied: AppliedPTransform, transform: ParDo) -> None:
@@ -178,7 +196,7 @@ class _Planner:
             stage
             for side in operation.sides
             for part in self._plan.parts[side.pvalue]
-            for stage in self._producers[part]
+            for stage in self._plan.producers[part]
         }
         stage, source = self._place(collection, before)
         self._require(stage, before)
@@ -202,7 +220,7 @@ class _Planner:
     def _new_stage(self, sources: tuple[Collection, ...]) -> Stage:
         stage = Stage(sources)
         self._plan.stages.append(stage)
-        self._require(stage, {earlier for source in sources for earlier in self._producers[source]})
+        self._require(stage, {earlier for source in sources for earlier in self._plan.producers[source]})
         return stage
 
     def _require(self, stage: Stage, before: set[Stage]) -> None:

@@ -31,8 +31,9 @@ ROOT = Path(__file__).resolve().parents[2]
 GIB = 1 << 30
 
 
-def limit(text: str | None, *options: str) -> int | None:
-    return worker_memory(argparse.Namespace(worker_memory=text), beam_options(list(options)))
+def limit(text: str | None, *options: str, workers: int | None = None) -> int | None:
+    arguments = argparse.Namespace(worker_memory=text, workers=workers, temp=None)
+    return worker_memory(arguments, beam_options(list(options)))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,6 @@ def test_less_than_a_worker_takes_by_itself_is_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "share"),
     [
-        ([], 1),
         (["--direct_num_workers=4"], 1),
         (["--direct_num_workers=4", "--direct_running_mode=multi_processing"], 4),
         (["--direct_num_workers=0", "--direct_running_mode=multi_threading"], 3),
@@ -74,6 +74,7 @@ def test_local_workers_share_the_machine(options: list[str], share: int, monkeyp
     monkeypatch.setattr(memory, "machine_bytes", lambda: 12 * GIB)
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     assert limit(None, *options) == 12 * GIB // share
+    assert limit(None, workers=share) == 12 * GIB // share
 
 
 @pytest.mark.parametrize("runner", [["--runner=PortableRunner", "--job_endpoint=host:1"], ["--runner=DataflowRunner"]])

@@ -49,9 +49,6 @@ WRITTEN_SCHEMA = pa.schema([pa.field("path", pa.string()), pa.field("rows", pa.i
 CUT_BYTES = 64 << 20
 """Bytes of rows that wait to be cut by partition together."""
 
-TOLD_SECONDS = 1.0
-"""A stage that took less is told only to who asks for more: most of a small round's are done at once."""
-
 log = logging.getLogger(NAMESPACE)
 
 
@@ -75,6 +72,7 @@ class _StageDoFn(beam.DoFn):
     """
 
     worker_memory: int | None = None
+    _held: dict[str, Any] | None = None
 
     def __init__(
         self,
@@ -96,16 +94,21 @@ class _StageDoFn(beam.DoFn):
         """None: Beam would take the annotation of the variable number of side inputs for one tuple."""
         return IOTypeHints.empty()
 
+    def hold_broadcast(self, sides: Sequence[Iterable[pa.Table]]) -> None:
+        """Makes the broadcast tables ready for all bundles of this function; without it each bundle does so."""
+        self.start_bundle()
+        self._held = self._begin(sides)
+        self._milliseconds.inc(round(self._seconds * 1000))
+
     def start_bundle(self) -> None:
-        self._broadcast: dict[str, Any] | None = None
+        self._broadcast = self._held
         self._seconds = 0.0
         self._rows = 0
 
     def finish_bundle(self) -> None:
         self._milliseconds.inc(round(self._seconds * 1000))
         if self._broadcast is not None:
-            level = logging.INFO if self._seconds >= TOLD_SECONDS else logging.DEBUG
-            log.log(level, "%s: %s rows in %.1f s", self._stage, f"{self._rows:,}", self._seconds)
+            log.debug("%s: %s rows in %.1f s", self._stage, f"{self._rows:,}", self._seconds)
 
     def _begin(self, sides: Sequence[Iterable[pa.Table]]) -> dict[str, Any]:
         """The broadcast tables by parameter name, made ready once a bundle."""

@@ -5,37 +5,42 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+from unittest import mock
 
 import apache_beam as beam
 import pytest
 from apache_beam.metrics.metric import Metrics, MetricsFilter
+from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.pvalue import AsDict, AsIter, AsList, AsMultiMap, AsSingleton, PCollection, TaggedOutput
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 from apache_beam.transforms.window import FixedWindows, GlobalWindows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semrank.pipelines.local import runner
 from semrank.pipelines.local.runner import LocalRunner
 from semrank.schemas.errors import InputError
 
 COLLECTED: dict[str, list[Any]] = defaultdict(list)
-"""Elements by collection's name; both runners call functions in this process."""
+"""Elements by collection's name; both runners call the collecting function in this process."""
 
 Collections = dict[str, PCollection[Any]]
 Build = Callable[[beam.Pipeline], Collections]
 
 
-def collect(element: Any, name: str) -> None:
-    COLLECTED[name].append(element)
+def collect(_: int, name: str, found: Iterable[Any]) -> None:
+    COLLECTED[name].extend(found)
 
 
-def elements(runner: Any, build: Build) -> dict[str, list[Any]]:
+def elements(chosen: Any, build: Build, workers: int = 1) -> dict[str, list[Any]]:
     """The sorted elements of each collection that a build gives."""
     COLLECTED.clear()
-    with beam.Pipeline(runner=runner) as pipeline:
+    with beam.Pipeline(runner=chosen, options=PipelineOptions([f"--workers={workers}"])) as pipeline:
         for name, collection in build(pipeline).items():
-            collection | f"collect {name}" >> beam.Map(collect, name)
-    return {name: sorted(found) for name, found in COLLECTED.items()}
+            # A stage of one element is not shared among processes.
+            once = pipeline | f"once {name}" >> beam.Create([0])
+            once | f"collect {name}" >> beam.Map(collect, name, AsIter(collection))
+    return {name: sorted(found) for name, found in COLLECTED.items() if found}
 
 
 def check_equal(build: Build) -> dict[str, list[Any]]:
@@ -99,18 +104,67 @@ def step(pipeline: beam.Pipeline, number: int, kind: str, one: Any, other: Any) 
     return [one | label >> beam.Map(with_total, AsSingleton(total)), total]
 
 
+def grouped(numbers: Iterable[int]) -> dict[int, list[int]]:
+    groups: dict[int, list[int]] = {}
+    for number in numbers:
+        groups.setdefault(number % 3, []).append(number)
+    return groups
+
+
+def expected(number: int, kind: str, one: list[int], other: list[int]) -> list[list[int]]:
+    """What `step` makes, by definition."""
+    results: dict[str, Callable[[], list[list[int]]]] = {
+        "create": lambda: [[number, number + 1, number * 2]],
+        "flat map": lambda: [[made for each in one for made in twice_if_odd(each)]],
+        "split": lambda: [[each for each in one if each % 2 == 0], [each for each in one if each % 2]],
+        "flatten": lambda: [[*one, *other, *one]],
+        "reshuffle": lambda: [one],
+        "group": lambda: [[of_group(key, values) for key, values in grouped(one).items()]],
+        "combine": lambda: [[sum(values) for values in grouped([*one, *other]).values()]],
+        "side": lambda: [[with_side(each, other) for each in one]],
+        "total": lambda: [[with_total(each, sum(other)) for each in one], [sum(other)]],
+    }
+    return results[kind]()
+
+
 KINDS = ("create", "flat map", "split", "flatten", "reshuffle", "group", "combine", "side", "total")
 
 STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 99), st.integers(0, 99)), min_size=1, max_size=9)
 
 
+def check_random(workers: int, steps: list[tuple[str, int, int]]) -> None:
+    """A pipeline of random steps gives what the same steps give on lists."""
+    lists = [[3, 1, 4, 1, 5]]
+
+    def build(pipeline: beam.Pipeline) -> Collections:
+        made = [pipeline | "numbers" >> beam.Create(lists[0])]
+        for number, (kind, one, other) in enumerate(steps):
+            lists.extend(expected(number, kind, lists[one % len(made)], lists[other % len(made)]))
+            made += step(pipeline, number, kind, made[one % len(made)], made[other % len(made)])
+        return {f"collection {number}": collection for number, collection in enumerate(made)}
+
+    found = elements(LocalRunner(), build, workers)
+    assert found == {f"collection {number}": sorted(numbers) for number, numbers in enumerate(lists) if numbers}
+
+
 @given(STEPS)
-@settings(max_examples=15, deadline=None)
-def test_random_pipelines_give_what_beams_runner_gives(steps: list[tuple[str, int, int]]) -> None:
+@settings(max_examples=50, deadline=None)
+def test_random_pipelines_in_one_process(steps: list[tuple[str, int, int]]) -> None:
+    check_random(1, steps)
+
+
+@given(STEPS)
+@settings(max_examples=10, deadline=None)
+def test_random_pipelines_in_two_processes(steps: list[tuple[str, int, int]]) -> None:
+    with mock.patch.object(runner, "SHARED_BYTES", 0):
+        check_random(2, steps)
+
+
+def test_every_kind_of_step_gives_what_beams_runner_gives() -> None:
     def build(pipeline: beam.Pipeline) -> Collections:
         made = [pipeline | "numbers" >> beam.Create([3, 1, 4, 1, 5])]
-        for number, (kind, one, other) in enumerate(steps):
-            made += step(pipeline, number, kind, made[one % len(made)], made[other % len(made)])
+        for number, kind in enumerate(KINDS):
+            made += step(pipeline, number, kind, made[number % 2], made[-1])
         return {f"collection {number}": collection for number, collection in enumerate(made)}
 
     check_equal(build)
