@@ -32,6 +32,7 @@ DEFAULT_PROFILE = "focused"
 LEVELS = ("page", "host")
 HOST_QUALITIES = ("pagerank", "harmonic", "equal")
 SIGMAS = ("lift", "as-printed")
+COMBINATIONS = ("sum", "logarithms")
 USER_GROUPS = ("given", "one", "minhash")
 INTENSION_NORMS = ("min", "max")
 C_EDGES = ("distinct", "clicks")
@@ -42,12 +43,21 @@ LOG_SCOPES = ("all", "topic")
 QUEUE_GROUP, SELECTION, RANKING, SEMRANK_GROUP, LOG = "queue", "selection", "ranker", "SemRank", "log"
 """Titles of groups of options."""
 
+_LARGEST = 1e9
+"""Largest value of options that are numbers without a bound of their own."""
+
 _SEMRANK = frozenset({SEMRANK})
 _BY_TEXT = frozenset(name for name, ranker in RANKERS.items() if ranker.needs & {DESCRIPTIONS, CONTEXTS})
 
 
 def _semrank(default: Any, text: str, **further: Any) -> Any:
     return option(default, text, SEMRANK_GROUP, rankers=_SEMRANK, **further)
+
+
+def _own(default: Any, text: str, name: str, **further: Any) -> Any:
+    """An option of one ranker, which the registry knows it by; a number of at least 0 unless told otherwise."""
+    bounds = {} if "choices" in further else {"low": 0, "high": _LARGEST}
+    return option(default, text, RANKING, rankers=frozenset(with_option(name)), **{**bounds, **further})
 
 
 def _log(default: Any, text: str, **further: Any) -> Any:
@@ -112,6 +122,31 @@ class RoundConfig:
         choices=SIGMAS,
         rankers=frozenset(with_option("sigma")),
     )
+    ontology_r1: float = _own(0.5, "r1 of the content score", "ontology_r1", metavar="R")
+    ontology_r2: float = _own(0.5, "r2 of the link score", "ontology_r2", metavar="R")
+    ontology_n: float = _own(
+        0.5,
+        "n, what a class is worth for each relation between it and the topic",
+        "ontology_n",
+        metavar="N",
+        high=1,
+        above=True,
+    )
+    ontology_theta: float = _own(
+        0.5, "theta, what evens out the share of relevant child pages", "ontology_theta", metavar="T", above=True
+    )
+    ontology_combine: str = _own(
+        "sum",
+        "how the two scores are put together: added, or by their weighted logarithms",
+        "ontology_combine",
+        metavar="WAY",
+        choices=COMBINATIONS,
+    )
+    rcg_alpha: float = _own(
+        0.5, "what a layer around the seeds is worth of the one before it", "rcg_alpha", metavar="A", high=1
+    )
+    cosine_k: float = _own(2.0, "how slowly further occurrences of a word stop to count", "cosine_k", metavar="K")
+    cosine_b: float = _own(0.75, "how much long pages are held back", "cosine_b", metavar="B", high=1)
     semrank_terms: bool = option(
         False,
         "tell SemRank's terms beside another ranker's; most of a round's time (default with the focused profile)",
@@ -277,13 +312,34 @@ SEMRANK_OPTIONS = (
 """Options that say how SemRank is computed, whatever is selected and written."""
 
 
+RANKER_OPTIONS = (
+    "sigma",
+    *(name for name in declared(RoundConfig) if name.startswith(("ontology_", "rcg_", "cosine_"))),
+)
+"""Options that say how another ranker is computed in memory."""
+
+
 def semrank_config(profile: str, options: Mapping[str, Any]) -> RoundConfig:
-    """The configuration of SemRank with a profile and some of `SEMRANK_OPTIONS`.
+    """The configuration of SemRank with a profile and those of some options that are `SEMRANK_OPTIONS`.
 
     Raises:
         InputError: an option is outside its range.
     """
-    return RoundConfig(**{**PROFILES[profile], **options, "profile": profile, "ranker": SEMRANK})
+    own = {name: value for name, value in options.items() if name in SEMRANK_OPTIONS}
+    return RoundConfig(**{**PROFILES[profile], **own, "profile": profile, "ranker": SEMRANK})
+
+
+def ranker_options(ranker: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The values of a ranker's own options where some of them are given, else None.
+
+    Raises:
+        InputError: an option is outside its range.
+    """
+    own = {name: options[name] for name in RANKER_OPTIONS if name in options and ranker in with_option(name)}
+    if not own:
+        return None
+    config = RoundConfig(ranker=ranker, **own)
+    return {name: getattr(config, name) for name in RANKERS[ranker].options}
 
 
 def add_round_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from semrank.pipelines import evaluation_plots, folders
 from semrank.pipelines.collisions import collision_rejects, url_chunks
-from semrank.pipelines.config import SEMRANK_OPTIONS, RoundConfig
+from semrank.pipelines.config import RANKER_OPTIONS, SEMRANK_OPTIONS, RoundConfig
 from semrank.pipelines.evaluation_config import EvaluationConfig, known_rankers
 from semrank.pipelines.evaluation_crawls import named_makers, replay_topics
 from semrank.pipelines.evaluation_ground import Ground
@@ -56,15 +56,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the evaluation, new or empty")
     parser.add_argument("--overwrite", action="store_true", help="replace a finished evaluation that is in the folder")
     add_options(parser, EvaluationConfig, {field.name: field.default for field in fields(EvaluationConfig)})
-    add_options(parser, RoundConfig, {}, names=SEMRANK_OPTIONS)
+    add_options(parser, RoundConfig, {}, names=(*SEMRANK_OPTIONS, *RANKER_OPTIONS))
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
     rankers = tuple(arguments.rankers.split(","))
     given = given_options(RoundConfig, arguments)
-    semrank = {name: given[name] for name in SEMRANK_OPTIONS if name in given}
-    config = EvaluationConfig(rankers, **given_options(EvaluationConfig, arguments), semrank=semrank)
+    options = {name: given[name] for name in (*SEMRANK_OPTIONS, *RANKER_OPTIONS) if name in given}
+    config = EvaluationConfig(rankers, **given_options(EvaluationConfig, arguments), options=options)
     print(evaluate(arguments.snapshot, arguments.topics, arguments.output, config, overwrite=arguments.overwrite))
     return 0
 

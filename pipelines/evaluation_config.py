@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from semrank.pipelines.config import PROFILES, semrank_config
+from semrank.pipelines.config import PROFILES, ranker_options, semrank_config
 from semrank.pipelines.options import check_options, expected_one, option
 from semrank.pipelines.semrank_settings import reading
 from semrank.schemas.errors import InputError
@@ -46,9 +46,10 @@ def known_rankers() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """How rankers are compared; every field but `semrank` is an option of the same name.
+    """How rankers are compared; every field but `options` is an option of the same name.
 
-    `semrank` has options of a round (`config.SEMRANK_OPTIONS`), for all rankers that are SemRank.
+    `options` has options of a round that say how rankers are computed: `config.SEMRANK_OPTIONS`, for all rankers that
+    are SemRank, and `config.RANKER_OPTIONS`.
 
     Raises:
         InputError: a value is outside its range; the message names the option.
@@ -77,7 +78,7 @@ class EvaluationConfig:
         True, "leave out, for each topic, the clicks of sessions that look for a page of it (default on)", CRAWLS
     )
 
-    semrank: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.rankers or "" in self.rankers:
@@ -90,10 +91,12 @@ class EvaluationConfig:
         check_options(self)
         for name in SEMRANK_PROFILES:
             self.reading(name)
+        for name in registry.RANKERS:
+            ranker_options(name, self.options)
 
     def reading(self, ranker: str) -> Reading:
         """How a ranker of `SEMRANK_PROFILES` is computed."""
-        return reading(semrank_config(SEMRANK_PROFILES[ranker], self.semrank))
+        return reading(semrank_config(SEMRANK_PROFILES[ranker], self.options))
 
     @property
     def modes(self) -> tuple[str, ...]:

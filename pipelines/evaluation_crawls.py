@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from semrank.pipelines.config import ranker_options
 from semrank.pipelines.evaluation_config import EXPAND, FRONTIER, OMNISCIENT, SEMRANK_PROFILES, EvaluationConfig
 from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_topics import Topic
@@ -102,7 +103,7 @@ def _replayed(crawler: Crawler, ground: Ground, setting: Setting, config: Evalua
 def named_makers(ground: Ground, clicks: pa.Table, config: EvaluationConfig) -> Makers:
     """The rankers of the product by name."""
     others = [name for name in config.rankers if name not in (*SEMRANK_PROFILES, OMNISCIENT)]
-    by_facts = facts_makers(ground, clicks, {name: registry.ranker(name) for name in others}) if others else {}
+    by_facts = facts_makers(ground, clicks, {name: _fact_ranker(name, config) for name in others}) if others else {}
     made: Makers = {}
     for name in config.rankers:
         if name == OMNISCIENT:
@@ -112,6 +113,11 @@ def named_makers(ground: Ground, clicks: pa.Table, config: EvaluationConfig) -> 
         else:
             made[name] = by_facts[name]
     return made
+
+
+def _fact_ranker(name: str, config: EvaluationConfig) -> registry.Rank:
+    own = ranker_options(name, config.options)
+    return registry.ranker(name) if own is None else registry.ranker(name, own)
 
 
 def facts_makers(ground: Ground, clicks: pa.Table, rankers: Mapping[str, registry.Rank]) -> Makers:

@@ -281,7 +281,7 @@ def test_readings_of_semrank(sample: list[str], tmp_path: Path) -> None:
     # Without the extension the two papers say the same.
     assert scores["seeds", "paper-2013"] == scores["seeds", "paper-2008"]
     manifest = json.loads((tmp_path / "seeds" / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["parameters"]["semrank"] == {
+    assert manifest["parameters"]["options"] == {
         "base": "seeds",
         "log_scope": "topic",
         "isa_needs_word": True,

@@ -11,7 +11,9 @@ than a common word that it has. The equation is Robertson's and Sparck Jones's c
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -91,6 +93,11 @@ def _topic_vector(topic: Topic, settings: CosineSettings) -> npt.NDArray[np.floa
     vector = np.zeros(len(counts))
     vector[found] = term_weights(row, topic, settings).data
     return vector
+
+
+def settings_of(options: Mapping[str, Any]) -> CosineSettings:
+    """The settings from a round's options `cosine_k` and `cosine_b`."""
+    return CosineSettings(options["cosine_k"], options["cosine_b"])
 
 
 def rank(facts: Facts, settings: CosineSettings | None = None) -> pa.Table:

@@ -222,7 +222,7 @@ def make_step(ranker: str, making: Making) -> RankByLinkContext | RankByRelevanc
     if ranker == "link-context":
         return RankByLinkContext(link_context.LinkContextSettings(), **by_words)
     if ranker == "relevancy-context":
-        return RankByRelevancyContext(relevancy_context.RelevancyContextSettings(), **by_words)
+        return RankByRelevancyContext(relevancy_context.settings_of(making.options), **by_words)
     return RankByHmm(hmm.HmmSettings(), **by_words)
 
 

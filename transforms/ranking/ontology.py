@@ -11,14 +11,15 @@ is above `PRS_THRESHOLD`. PRS(d) is the cosine of the page's words and the topic
 idf (Eq. 7; the lexicon's idf where no seed has words); PR(u) is the same of the words of u's anchors. lambda(d) =
 (t+ + theta) / (t + theta) with t the harvested children of d and t+ those of them that hit the topic (Eq. 8 takes t
 for another number; a share it is with this one). S_pl / 2 lies in [0, 1], and S_p = r1 S_pc + r2 S_pl / 2 (Eq. 9)
-with r1 = r2 = 1/2.
+with r1 = r2 = 1/2; EC's other way, the sum of the weighted logarithms, orders URLs as S_pc^r1 (S_pl / 2)^r2 does.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +49,9 @@ THETA = 0.5
 CONTENT_WEIGHT, LINK_WEIGHT = 0.5, 0.5
 """r1 and r2 of EC Eq. 9."""
 
+SUM, LOGARITHMS = "sum", "logarithms"
+"""How the two scores are put together: added up, or their weighted logarithms are (EC 3.4)."""
+
 UNITS = 2.0**30
 """Steps in 1 of what is added over pages, so that sums do not depend on their order."""
 
@@ -66,6 +70,10 @@ class OntologySettings:
     Attributes:
         sigma: `lift`, or `as-printed` for the other way up of EC Eq. 3.
         discount: n of EC Eq. 1, in (0, 1].
+        theta: theta of EC Eq. 8, above 0.
+        content_weight: r1 of EC Eq. 9, at least 0.
+        link_weight: r2 of EC Eq. 9, at least 0.
+        combine: `SUM`, or `LOGARITHMS` for the product of the scores to the powers r1 and r2.
 
     Raises:
         InputError: a value is outside its range.
@@ -73,12 +81,37 @@ class OntologySettings:
 
     sigma: Literal["lift", "as-printed"] = "lift"
     discount: float = DISCOUNT
+    theta: float = THETA
+    content_weight: float = CONTENT_WEIGHT
+    link_weight: float = LINK_WEIGHT
+    combine: str = SUM
 
     def __post_init__(self) -> None:
         if self.sigma not in ("lift", "as-printed"):
             raise InputError(f"sigma: found '{self.sigma}', expected lift or as-printed")
         if not 0 < self.discount <= 1:
             raise InputError(f"discount: found {self.discount}, expected a number above 0 and at most 1")
+        if not (math.isfinite(self.theta) and self.theta > 0):
+            raise InputError(f"theta: found {self.theta}, expected a finite number above 0")
+        for name in ("content_weight", "link_weight"):
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
+                raise InputError(f"{name}: found {getattr(self, name)}, expected a finite number of at least 0")
+        if self.combine not in (SUM, LOGARITHMS):
+            raise InputError(f"combine: found '{self.combine}', expected {SUM} or {LOGARITHMS}")
+
+    def weights(self, weight: float, rows: int) -> Float64s | None:
+        """The weight of a term of the score for each row; a term of a product has none."""
+        return np.full(rows, weight) if self.combine == SUM else None
+
+    def combined(self, content: Float64s, link: Float64s) -> Float64s:
+        """S_p of content scores and link scores in [0, 1].
+
+        Weighted logarithms are given as the product whose logarithm they are, so the score is 0 where one of the two is
+        0 and has a weight.
+        """
+        if self.combine == SUM:
+            return self.content_weight * content + self.link_weight * link
+        return np.asarray(content**self.content_weight * link**self.link_weight, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +279,9 @@ class Learned:
             vector(sums, name, harvested) if harvested else np.zeros(0, dtype=np.int64) for name in _BY_PLACE
         )
         relevance = steps / UNITS
-        linking = np.where(relevance > PRS_THRESHOLD, relevance * (hit_children + THETA) / (children + THETA), 0.0)
+        linking = np.where(
+            relevance > PRS_THRESHOLD, relevance * (hit_children + settings.theta) / (children + settings.theta), 0.0
+        )
         return cls(np.asarray(sigma, dtype=np.float64), pages, hits, np.asarray(linking, dtype=np.float64))
 
 
@@ -270,7 +305,7 @@ def with_learned(ontology: Ontology, classes: pa.Table) -> Ontology:
     return replace(ontology, classes=known)
 
 
-def scores(rows: Descriptions, lexicon: Lexicon, learned: Learned) -> pa.Table:
+def scores(rows: Descriptions, lexicon: Lexicon, learned: Learned, settings: OntologySettings) -> pa.Table:
     """S_p of the current URLs of a part, a table of `SCORED_SCHEMA`."""
     urls = rows.select(rows.current)
     counts = page_words(urls)
@@ -283,21 +318,27 @@ def scores(rows: Descriptions, lexicon: Lexicon, learned: Learned) -> pa.Table:
     )
     parents = row_sums(relevant)
     linked = np.asarray(relevant @ learned.linking, dtype=np.float64) / np.maximum(parents, 1.0)
-    score = CONTENT_WEIGHT * content + LINK_WEIGHT * (anchors + linked) / 2
+    score = settings.combined(content, (anchors + linked) / 2)
     found = lexicon.frequencies(counts)
     weighed = sparse.csr_array((found.data * weights[found.indices], found.indices, found.indptr), shape=found.shape)
     told = sparse.csr_array(
         (urls.anchor.data * lexicon.topic[urls.anchor.indices], urls.anchor.indices, urls.anchor.indptr),
         shape=urls.anchor.shape,
     )
-    ones = np.ones(len(urls))
     linkers = pa.compute.binary_join_element_wise(
         pa.array(parents.astype(np.int64)).cast(pa.string()), pa.scalar("relevant linking pages"), " "
     )
     terms = [
-        Term("content", content, CONTENT_WEIGHT * ones, best_words(weighed, lexicon.labels)),
-        Term("anchors", anchors, LINK_WEIGHT / 2 * ones, best_words(told, lexicon.words)),
-        Term("parents", linked, LINK_WEIGHT / 2 * ones, linkers),
+        Term(
+            "content",
+            content,
+            settings.weights(settings.content_weight, len(urls)),
+            best_words(weighed, lexicon.labels),
+        ),
+        Term(
+            "anchors", anchors, settings.weights(settings.link_weight / 2, len(urls)), best_words(told, lexicon.words)
+        ),
+        Term("parents", linked, settings.weights(settings.link_weight / 2, len(urls)), linkers),
     ]
     columns = [urls.url, np.round(score, SCORE_DECIMALS), reason_lists(terms, len(urls))]
     return pa.table(columns, schema=SCORED_SCHEMA)
@@ -324,5 +365,18 @@ def rank(facts: Facts, ontology: Ontology | None = None, settings: OntologySetti
     """
     if ontology is None:
         ontology = shipped_ontology("e-commerce")
-    lexicon, learned = learned_in_memory(facts, ontology, settings or OntologySettings())
-    return scores(facts.descriptions, lexicon, learned)
+    settings = settings or OntologySettings()
+    lexicon, learned = learned_in_memory(facts, ontology, settings)
+    return scores(facts.descriptions, lexicon, learned, settings)
+
+
+def settings_of(options: Mapping[str, Any]) -> OntologySettings:
+    """The settings from a round's options of the same names."""
+    return OntologySettings(
+        sigma="as-printed" if options["sigma"] == "as-printed" else "lift",
+        discount=options["ontology_n"],
+        theta=options["ontology_theta"],
+        content_weight=options["ontology_r1"],
+        link_weight=options["ontology_r2"],
+        combine=options["ontology_combine"],
+    )

@@ -84,7 +84,7 @@ def make_step(_: str, making: Making) -> RankByOntology:
     options = making.options
     return RankByOntology(
         named_ontology(options["ontology"], options["topic"]),
-        OntologySettings(sigma="as-printed" if options["sigma"] == "as-printed" else "lift"),
+        ontology.settings_of(options),
         language=making.language,
         query=list(making.query),
         partitions=making.partitions,
@@ -117,6 +117,7 @@ class _Prepared(NamedTuple):
     lexicon: Lexicon
     mean: float
     learned: Learned
+    settings: OntologySettings
 
 
 def _prepared(
@@ -134,7 +135,7 @@ def _prepared(
     topic = Topic.of_parts(words, words.numbers(making.query), counts, sizes)
     lexicon = Lexicon.of(making.known, topic, making.settings, making.language)
     learned = Learned.of_sums(lessons, len(lexicon.weights), widths.harvested, making.settings)
-    return _Prepared(widths, lexicon, ontology.mean_content(means), learned)
+    return _Prepared(widths, lexicon, ontology.mean_content(means), learned, making.settings)
 
 
 def _seed_words(table: pa.Table, prepared: Widths) -> Any:
@@ -168,4 +169,4 @@ def _whole(sums: pa.Table | None) -> pa.Table:
 
 
 def _scores(table: pa.Table, prepared: _Prepared) -> pa.Table:
-    return ontology.scores(prepared.widths.read(table), prepared.lexicon, prepared.learned)
+    return ontology.scores(prepared.widths.read(table), prepared.lexicon, prepared.learned, prepared.settings)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from semrank.schemas.errors import InputError
@@ -114,10 +115,21 @@ RANKERS: dict[str, Ranker] = {
         _graph_ranker("pagerank", "PageRank"),
         _graph_ranker("hits", "authority of HITS"),
         _graph_ranker("harmonic", "harmonic centrality"),
-        _text_ranker("cosine", "cosine with the seeds and the query", "text_steps"),
+        _text_ranker(
+            "cosine",
+            "cosine with the seeds and the query",
+            "text_steps",
+            options=frozenset({"cosine_k", "cosine_b"}),
+        ),
         _text_ranker("keyword", "share of the topic's words on the page", "text_steps"),
         _text_ranker("link-context", "most probable link distance to the seeds, by naive Bayes", "layer_steps", LINKS),
-        _text_ranker("relevancy-context", "expected worth of the link distance to the seeds", "layer_steps", LINKS),
+        _text_ranker(
+            "relevancy-context",
+            "expected worth of the link distance to the seeds",
+            "layer_steps",
+            LINKS,
+            options=frozenset({"rcg_alpha"}),
+        ),
         _text_ranker(
             "hmm",
             "expected distance to a target, by a hidden Markov model of browsing",
@@ -129,7 +141,18 @@ RANKERS: dict[str, Ranker] = {
             "ontology",
             "classes of an ontology on the page and its links",
             "ontology_steps",
-            options=frozenset({"ontology", "topic", "sigma"}),
+            options=frozenset(
+                {
+                    "ontology",
+                    "topic",
+                    "sigma",
+                    "ontology_r1",
+                    "ontology_r2",
+                    "ontology_n",
+                    "ontology_theta",
+                    "ontology_combine",
+                }
+            ),
         ),
     )
 }
@@ -141,8 +164,12 @@ def with_option(option: str) -> tuple[str, ...]:
     return tuple(name for name, ranker in RANKERS.items() if option in ranker.options)
 
 
-def ranker(name: str) -> Rank:
+def ranker(name: str, options: Mapping[str, Any] | None = None) -> Rank:
     """The function that ranks in memory by facts.
+
+    Args:
+        name: the ranker.
+        options: values of all of its own options, for a ranker with `settings_of`, or None for the defaults.
 
     Raises:
         InputError: there is no such ranker.
@@ -150,8 +177,9 @@ def ranker(name: str) -> Rank:
     modules = {name: known.module for name, known in RANKERS.items() if known.module is not None}
     if name not in modules:
         raise InputError(f"found the ranker '{name}', expected one of {', '.join(modules)}")
-    rank: Rank = _module(modules[name]).rank
-    return rank
+    module = _module(modules[name])
+    rank: Rank = module.rank
+    return rank if options is None else partial(module.rank, settings=module.settings_of(options))
 
 
 def step(name: str, making: Making) -> Any:

@@ -5,7 +5,9 @@ Layer i around the seeds is worth a^i, a page in none nothing; P(layer | words) 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -54,6 +56,11 @@ def scores(descriptions: Descriptions, model: LayerWords, settings: RelevancyCon
     terms = [*state_terms(posterior, settings.values, words, model), known_words(current, words)]
     score = expected_value(posterior, settings.values)
     return scored(current.url, score, reason_lists(terms, len(current)))
+
+
+def settings_of(options: Mapping[str, Any]) -> RelevancyContextSettings:
+    """The settings from a round's option `rcg_alpha`."""
+    return RelevancyContextSettings(options["rcg_alpha"])
 
 
 def rank(facts: Facts, settings: RelevancyContextSettings | None = None) -> pa.Table:

@@ -79,7 +79,7 @@ def make_step(ranker: str, making: Making) -> RankByCosine | RankByKeyword:
     """A ranker's step; see `registry.step`."""
     by_words: dict[str, Any] = {"query": list(making.query), "partitions": making.partitions}
     if ranker == "cosine":
-        return RankByCosine(cosine.CosineSettings(), **by_words)
+        return RankByCosine(cosine.settings_of(making.options), **by_words)
     return RankByKeyword(keyword.KeywordSettings(), **by_words)
 
 

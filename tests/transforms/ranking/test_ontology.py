@@ -136,10 +136,31 @@ def test_equations_by_hand() -> None:
     # direction, since both words stand on one page: 1. lambda(1) = (0 + 0.5) / (1 + 0.5), its only child does not hit.
     row = rank(crawl.facts(), BIRDS).to_pylist()[0]
     assert row["score"] == pytest.approx(0.5 * 0.0625 + 0.25 * (0 + 1 / 3), abs=1e-8)
+    product = OntologySettings(content_weight=2.0, link_weight=3.0, combine="logarithms")
+    (row,) = rank(crawl.facts(), BIRDS, product).to_pylist()
+    assert row["score"] == pytest.approx(0.0625**2 * (1 / 6) ** 3, abs=1e-9)
+    assert {term["weight"] for term in row["reasons"] if term["term"] in ("content", "anchors", "parents")} == {None}
+    # theta = 1: lambda(1) = 1 / 2. n = 1/4: W(Raptor) = 1/4, and the largest stays 2.
+    (row,) = rank(crawl.facts(), BIRDS, OntologySettings(theta=1.0, discount=0.25, content_weight=1.0)).to_pylist()
+    assert row["score"] == pytest.approx(0.03125 + 0.25 * 0.5, abs=1e-8)
     table = class_rows(BIRDS, ontology.learning_sums(*_lesson(crawl)), OntologySettings())
     learned = {entry["name"]: entry["sigma"] for entry in table.to_pylist()}
     assert learned == {"Bird": 2.0, "Raptor": 1.0, "Wing": 1.0, "Nest": 1.0, "Web": 0.0}
     assert with_learned(BIRDS, table).weights()[0] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"theta": 0.0}, "theta: found 0.0"),
+        ({"content_weight": -1.0}, "content_weight: found -1.0"),
+        ({"link_weight": math.nan}, "link_weight: found nan"),
+        ({"combine": "product"}, "combine: found 'product'"),
+    ],
+)
+def test_settings_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        OntologySettings(**options)
 
 
 def _lesson(crawl: Crawl) -> tuple[Any, Any, float]:
