@@ -365,7 +365,7 @@ def run_round(
 def _run_checked(job: RoundJob, options: Any, memory: int | None) -> RunMetrics | None:
     try:
         metrics = _run_without_collisions(job, options, memory)
-    except RuntimeError:
+    except (InputError, RuntimeError):
         # Files vanish when a snapshot is replaced.
         folders.check_unchanged(job.inputs["snapshot"])
         raise

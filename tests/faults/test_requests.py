@@ -7,10 +7,11 @@ import base64
 import hashlib
 import json
 import socket
+import socketserver
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,70 @@ def slow_server(interval: float) -> Iterator[str]:
         listener.close()
 
 
+DRIPS = {
+    "head": (b"HTTP/1.1 200 OK\r\nX: ", b"y"),
+    "body": (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b"x"),
+    "body without a length": (b"HTTP/1.1 200 OK\r\n\r\n", b"x"),
+    "trailers": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n", b"A: b\r\n"),
+    "redirect": (b"HTTP/1.1 302 Found\r\nLocation: /x.gz\r\nX: ", b"y"),
+}
+
+
+@contextmanager
+def dripping_server(begin: bytes, drop: bytes) -> Iterator[str]:
+    """A server that sends a few bytes now and then, for ever."""
+    over = threading.Event()
+
+    class Dripping(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                self.request.recv(4096)
+                self.request.sendall(begin)
+                while not over.wait(0.05):
+                    self.request.sendall(drop)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Dripping) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/slow.gz"
+        finally:
+            over.set()
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("part", DRIPS)
+def test_no_server_holds_a_download_longer_than_it_may_take(part: str, tmp_path: Path) -> None:
+    policy = Policy(attempts=3, first_wait=0.01, connect_timeout=5, read_timeout=5, longest=1.0)
+    begin = time.monotonic()
+    with dripping_server(*DRIPS[part]) as url, pytest.raises(DownloadError, match="not done after 1 s"):
+        download(url, tmp_path, policy=policy)
+    assert time.monotonic() - begin < 4
+    assert not (tmp_path / "slow.gz").exists()
+
+
+@pytest.mark.parametrize("digits", [19, 5_000])
+def test_lengths_of_thousands_of_digits(digits: int, tmp_path: Path) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * digits + b"\r\n\r\n"
+    with dripping_server(head, b"x") as url, pytest.raises(InputError, match="expected at most"):
+        download(url, tmp_path, policy=HASTY)
+    head = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nRetry-After: " + b"9" * digits + b"\r\n\r\n"
+    with dripping_server(head, b"") as url, pytest.raises(DownloadError, match="status 503"):
+        download(url, tmp_path, policy=HASTY)
+
+
+def test_passwords_of_netrc_stay_on_the_host(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text(f"machine localhost login u password {SECRET}\ndefault login d password {SECRET}\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    monkeypatch.setattr(module, "_private_address", lambda _: None)
+    site.redirects["/set.tar.gz"] = elsewhere(site)
+    download(site.url.replace(PATH, "/set.tar.gz"), tmp_path, policy=allowing("localhost"))
+    assert ["authorization" in request for request in site.requests] == [True, False]
+
+
 def test_a_silent_server_times_out(tmp_path: Path) -> None:
     policy = Policy(attempts=2, first_wait=0.01, connect_timeout=1, read_timeout=0.2)
     begin = time.monotonic()
@@ -215,8 +280,20 @@ def test_a_file_that_never_fits_its_digest_is_no_file(site: Site, tmp_path: Path
     assert not (tmp_path / "set.tar.gz").exists()
 
 
-@pytest.mark.parametrize("value", ["sha-256=:not base64:", "md5=x", "", "unixsum=30637"])
-def test_a_digest_that_can_not_be_read_is_none(value: str, site: Site, tmp_path: Path) -> None:
+@pytest.mark.parametrize("value", ["sha-256=:not base64:", "sha-512=!!", "unixsum=1, SHA-256=", "sha-256=:AAA:"])
+@pytest.mark.parametrize("name", ["Repr-Digest", "Content-Digest", "Digest"])
+def test_a_digest_that_is_no_base64_is_refused(name: str, value: str, site: Site, tmp_path: Path) -> None:
+    site.more_headers = {name: value}
+    with pytest.raises(InputError, match="that is no Base64"):
+        download(site.url, tmp_path, policy=HASTY)
+    site.more_headers = {"Content-MD5": "!!"}
+    with pytest.raises(InputError, match="that is no Base64"):
+        download(site.url, tmp_path, policy=HASTY)
+    assert not (tmp_path / "set.tar.gz").exists()
+
+
+@pytest.mark.parametrize("value", ["md5=x", "", "unixsum=30637"])
+def test_a_digest_of_another_algorithm_is_none(value: str, site: Site, tmp_path: Path) -> None:
     site.more_headers = {"Repr-Digest": value}
     assert download(site.url, tmp_path, policy=HASTY).read_bytes() == CONTENT
 

@@ -21,11 +21,14 @@ import json
 import logging
 import re
 import socket
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 
 import requests
@@ -43,9 +46,17 @@ _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_MOST_DIGITS = 18
+"""Digits of a number of bytes that is looked at."""
+
+_MOST_HEADER = 4_096
+"""Characters of a header that are looked at."""
+
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
 _DIGEST = re.compile(r"(?i)(sha-512|sha-256)=:?([A-Za-z0-9+/]+=*):?")
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
+_NAMED_DIGEST = re.compile(r"(?i)\bsha-(?:512|256)\s*=")
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
+_WHOLE_NUMBER = re.compile(r"[0-9]{1,18}")
 
 Report = Callable[[str, int, int | None], None]
 """Called while a file arrives: (file name, bytes so far, bytes in all where the server says)."""
@@ -67,7 +78,7 @@ class Policy:
         longest_wait: seconds that no wait exceeds, a server's Retry-After included.
         connect_timeout: seconds for a connection.
         read_timeout: seconds without a byte after which a transfer counts as broken.
-        longest: seconds that a download takes in all; a server that sends a byte now and then never times out.
+        longest: seconds that a download takes in all, however slowly the server sends headers, body or trailers.
         max_bytes: size above which a file is refused.
         redirect_hosts: hosts that redirects may lead to besides the URL's own.
     """
@@ -172,7 +183,7 @@ def download(url: str, folder: Path, *, policy: Policy | None = None, report: Re
     part = target.with_name(f"{target.name}.part")
     failures = 0
     end = time.monotonic() + policy.longest
-    with requests.Session() as session:
+    with _limited_session(policy.longest) as session:
         while True:
             before = _size(part)
             try:
@@ -186,7 +197,61 @@ def download(url: str, folder: Path, *, policy: Policy | None = None, report: Re
                     raise DownloadError(f"{shown_url(url)}: not done after {policy.longest:g} s: {broken}") from None
                 wait = policy.first_wait * 2 ** (failures - 1) if broken.wait is None else broken.wait
                 log.info("%s: %s; trying again", target.name, broken)
-                time.sleep(min(wait, policy.longest_wait))
+                time.sleep(max(0.0, min(wait, policy.longest_wait, end - time.monotonic())))
+
+
+@contextmanager
+def _limited_session(seconds: float) -> Iterator[requests.Session]:
+    """A session whose connections are all shut down after some seconds: a read then ends, whatever it waits for."""
+    watched: list[socket.socket] = []
+    over = threading.Event()
+
+    def watch(connection: socket.socket) -> socket.socket:
+        # TLS takes the connection's handle over; a second handle shuts the same connection down.
+        watched.append(connection.dup())
+        if over.is_set():
+            shut_down()
+        return connection
+
+    def shut_down() -> None:
+        over.set()
+        for handle in watched:
+            with suppress(OSError):
+                handle.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, shut_down)
+    timer.daemon = True
+    timer.start()
+    try:
+        with requests.Session() as session:
+            for scheme in _DEFAULT_PORTS:
+                session.mount(f"{scheme}://", _WatchedAdapter(watch))
+            yield session
+    finally:
+        timer.cancel()
+        for handle in watched:
+            handle.close()
+
+
+class _WatchedAdapter(requests.adapters.HTTPAdapter):
+    """Shows each connection to a function when it is made, before anything is sent."""
+
+    def __init__(self, watch: Callable[[socket.socket], socket.socket]) -> None:
+        self._watch = watch
+        super().__init__()
+
+    def get_connection_with_tls_context(self, *arguments: Any, **options: Any) -> Any:
+        pool: Any = super().get_connection_with_tls_context(*arguments, **options)
+        plain, watch = pool.ConnectionCls, self._watch
+        if plain.__name__ == "Watched":
+            return pool
+
+        class Watched(plain):  # type: ignore[misc, valid-type]
+            def _new_conn(self) -> socket.socket:
+                return watch(super()._new_conn())
+
+        pool.ConnectionCls = Watched
+        return pool
 
 
 def _size(path: Path) -> int:
@@ -217,7 +282,7 @@ def _fetch(
             total = _whole_total(response)
             target.unlink(missing_ok=True)
             part.unlink(missing_ok=True)
-            digest = _digest(response)
+            digest = _digest(url, response)
             fresh = _Version(
                 shown_url(url), response.headers.get("ETag"), response.headers.get("Last-Modified"), digest
             )
@@ -236,14 +301,29 @@ def _fetch(
     return target
 
 
-def _digest(response: requests.Response) -> tuple[str, str] | None:
-    """Algorithm and value of the digest that an answer with the whole file tells; None where it tells none."""
+def _digest(url: str, response: requests.Response) -> tuple[str, str] | None:
+    """Algorithm and value of the digest that an answer with the whole file tells; None where it tells none.
+
+    Raises:
+        InputError: it tells one that is no Base64.
+    """
     for header in ("Repr-Digest", "Content-Digest", "Digest"):
-        found = _DIGEST.search(response.headers.get(header, ""))
+        text = response.headers.get(header, "")[:_MOST_HEADER]
+        found = _DIGEST.search(text)
         if found is not None:
-            return found[1].lower().replace("-", ""), found[2]
+            return found[1].lower().replace("-", ""), _base64(url, header, found[2])
+        if _NAMED_DIGEST.search(text):
+            _base64(url, header, "-")
     md5 = response.headers.get("Content-MD5")
-    return None if md5 is None else ("md5", md5.strip())
+    return None if md5 is None else ("md5", _base64(url, "Content-MD5", md5.strip()[:_MOST_HEADER]))
+
+
+def _base64(url: str, header: str, value: str) -> str:
+    try:
+        base64.b64decode(value, validate=True)
+    except ValueError as cause:
+        raise InputError(f"{shown_url(url)}: found a {header} that is no Base64, expected the file's digest") from cause
+    return value
 
 
 def _check_digest(part: Path, digest: tuple[str, str] | None) -> None:
@@ -253,7 +333,8 @@ def _check_digest(part: Path, digest: tuple[str, str] | None) -> None:
     try:
         expected = base64.b64decode(digest[1], validate=True)
     except binascii.Error:
-        return
+        part.unlink()
+        raise _BrokenTransferError("the note beside the file holds a digest that is no Base64") from None
     with part.open("rb") as stream:
         found = hashlib.file_digest(stream, lambda: hashlib.new(digest[0], usedforsecurity=False)).digest()
     if found != expected:
@@ -283,6 +364,7 @@ def _unless_unchanged(version: _Version) -> dict[str, str]:
 def _get(session: requests.Session, url: str, headers: dict[str, str], policy: Policy) -> requests.Response:
     """The answer to a request, after redirects within the host and to hosts that are allowed."""
     current = url
+    first = urlsplit(url).hostname
     for _ in range(MAX_REDIRECTS + 1):
         try:
             response = session.get(
@@ -290,6 +372,8 @@ def _get(session: requests.Session, url: str, headers: dict[str, str], policy: P
                 headers=headers,
                 stream=True,
                 allow_redirects=False,
+                # Without one, `.netrc` is asked, whose default entry is for every host.
+                auth=None if urlsplit(current).hostname == first else _no_password,
                 timeout=(policy.connect_timeout, policy.read_timeout),
             )
         except (requests.ConnectionError, requests.Timeout) as cause:
@@ -301,6 +385,10 @@ def _get(session: requests.Session, url: str, headers: dict[str, str], policy: P
         response.close()
         current = _followed(url, current, response.headers["Location"], policy)
     raise InputError(f"{shown_url(url)}: found more than {MAX_REDIRECTS} redirects in a row")
+
+
+def _no_password(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    return request
 
 
 def _without_query(cause: BaseException, url: str) -> str:
@@ -376,7 +464,9 @@ def _resumed_total(response: requests.Response, have: int, version: _Version | N
 
 def _whole_total(response: requests.Response) -> int | None:
     length = response.headers.get("Content-Length", "")
-    return int(length) if length.isdecimal() else None
+    if length.isdecimal() and len(length) > _MOST_DIGITS:
+        return int("9" * _MOST_DIGITS)
+    return int(length) if _WHOLE_NUMBER.fullmatch(length) else None
 
 
 def _refusal(url: str, response: requests.Response, part: Path) -> Exception:
@@ -387,7 +477,8 @@ def _refusal(url: str, response: requests.Response, part: Path) -> Exception:
         return _BrokenTransferError("the server can't continue the file, so it starts anew")
     if status in _TRANSIENT:
         after = response.headers.get("Retry-After", "")
-        return _BrokenTransferError(f"found status {status}", wait=float(after) if after.isdecimal() else None)
+        wait = float(after) if _WHOLE_NUMBER.fullmatch(after) else None
+        return _BrokenTransferError(f"found status {status}", wait=wait)
     return InputError(f"{shown_url(url)}: found status {status} {response.reason}, expected 200")
 
 
@@ -418,10 +509,10 @@ def _save(
             except (urllib3.exceptions.HTTPError, OSError) as cause:
                 sink.flush()
                 raise _BrokenTransferError(f"the connection broke after {have} bytes: {cause}") from cause
-            if not chunk:
-                return have
             if time.monotonic() > end:
                 raise _BrokenTransferError(f"the server was too slow: {have} bytes so far")
+            if not chunk:
+                return have
             sink.write(chunk)
             have += len(chunk)
             _check_size(url, have, policy)
