@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -112,6 +113,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=limits.max_links,
         metavar="N",
         help=f"links taken from one page (default {limits.max_links})",
+    )
+    parser.add_argument(
+        "--record-seconds",
+        type=float,
+        default=limits.record_seconds,
+        metavar="S",
+        help=f"processor time that one record may take before it is rejected (default {limits.record_seconds:g})",
+    )
+    parser.add_argument(
+        "--robots-name", metavar="NAME", help="the crawler's name, whose robots directives count as those for all do"
     )
 
 
@@ -223,12 +234,26 @@ def _build(
     pipeline | WriteSnapshot(ranges, reading, output, partitions=partitions)
 
 
+def _robots_name(name: str | None) -> str | None:
+    if name is not None and re.fullmatch("[A-Za-z0-9_.-]+", name) is None:
+        raise InputError(f"--robots-name: found {name!r}, expected letters, digits, '-', '_' and '.'")
+    return name
+
+
 def _reading(arguments: argparse.Namespace) -> _Reading:
     for name in ("max_record_bytes", "max_links"):
         if getattr(arguments, name) < 1:
             raise InputError(f"--{name.replace('_', '-')}: found {getattr(arguments, name)}, expected at least 1")
+    if not 0 < arguments.record_seconds < float("inf"):
+        raise InputError(f"--record-seconds: found {arguments.record_seconds:g}, expected a number above 0")
     return _Reading(
-        CrawlLimits(arguments.max_record_bytes, arguments.max_links, _zone(arguments.nutch_zone)),
+        CrawlLimits(
+            arguments.max_record_bytes,
+            arguments.max_links,
+            _zone(arguments.nutch_zone),
+            arguments.record_seconds,
+            _robots_name(arguments.robots_name),
+        ),
         LogOptions(
             user_salt=arguments.user_salt,
             site=arguments.log_site,

@@ -33,7 +33,7 @@ from semrank.transforms.ranking.ontology_formats import format_ontology, parse_o
 from semrank.transforms.ranking.ontology_model import LARGEST_SIGMA, Ontology, OntologyClass
 from semrank.transforms.sources import wikispeedia
 from semrank.transforms.sources.batch import MAX_REJECT_CHARS, TABLES, SourceBatch
-from semrank.transforms.sources.documents import PDF, document_title
+from semrank.transforms.sources.documents import document_title
 from semrank.transforms.sources.formats import FORMATS, listed_paths
 from semrank.transforms.sources.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, read_html
 from semrank.transforms.sources.logs.formats import FORMATS as LOG_FORMATS
@@ -41,6 +41,7 @@ from semrank.transforms.sources.logs.formats import log_argument
 from semrank.transforms.sources.logs.lines import is_compressed
 from semrank.transforms.sources.logs.options import LogOptions
 from semrank.transforms.sources.logs.visits import VISITS, LogBatch
+from semrank.transforms.sources.media import PDF
 from semrank.transforms.sources.pages import CrawlLimits
 from semrank.transforms.sources.payload import decode_body, parse_http
 from semrank.transforms.sources.urls import MAX_URL_CHARS, canonical_url, host_of, url_words

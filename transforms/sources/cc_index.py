@@ -24,9 +24,9 @@ from semrank.schemas.errors import InputError
 from semrank.schemas.tables import TIMESTAMP
 from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
 from semrank.transforms.sources.languages import language_code
+from semrank.transforms.sources.media import HTML_TYPES
 from semrank.transforms.sources.pages import Fetch, page, settle_status
 from semrank.transforms.sources.parquet import open_parquet, read_batches
-from semrank.transforms.sources.payload import HTML_TYPES
 from semrank.transforms.sources.urls import canonical_url
 
 STAGE = "cc-index"

@@ -10,21 +10,21 @@ import codecs
 import html
 import re
 
-from semrank.transforms.sources.html import MAX_TITLE_CHARS, decode_html
+from semrank.transforms.sources.charsets import decode_html
+from semrank.transforms.sources.html import MAX_TITLE_CHARS
 from semrank.transforms.sources.links import squeeze
-
-PDF = "application/pdf"
-_XML = re.compile(r"(?:application|text)/(?:[a-z0-9.-]+\+)?xml")
+from semrank.transforms.sources.media import PDF, is_xml
 
 _HEAD_BYTES = 1 << 16  # in which the title of an XML document stands, if it is the document's
 _XML_TITLE = re.compile(
-    r"<(?:[a-z]+:)?title(?:\s[^<>]{0,500})?>([^<]{0,2000}|\s*<!\[CDATA\[.{0,2000}?\]\]>\s*)</", re.DOTALL
+    r"<(?:[a-z]++:)?title(?:\s[^<>]{0,500}+)?>"
+    r"([^<]{0,2000}+|\s*+<!\[CDATA\[(?:[^\]]|\](?!\]>)){0,2000}+\]\]>\s*+)</"
 )
 _CDATA = re.compile(r"<!\[CDATA\[(.*)\]\]>", re.DOTALL)
 
 _INFO = re.compile(rb"/Info\s{1,9}([0-9]{1,9})\s{1,9}([0-9]{1,5})\s{1,9}R")
 _INFO_BYTES = 1 << 14
-_LITERAL = re.compile(rb"/Title\s{0,9}\(((?:[^()\\]|\\.|\((?:[^()\\]|\\.){0,500}\)){0,5000})\)", re.DOTALL)
+_LITERAL = re.compile(rb"/Title\s{0,9}\(((?:[^()\\]|\\.|\((?:[^()\\]|\\.){0,500}+\)){0,5000}+)\)", re.DOTALL)
 _HEXADECIMAL = re.compile(rb"/Title\s{0,9}<([0-9A-Fa-f\s]{0,20000})>")
 _ESCAPE = re.compile(rb"\\([0-7]{1,3}|\r\n|.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f", b"\n": b"", b"\r": b"", b"\r\n": b""}
@@ -33,7 +33,7 @@ _XMP_TITLE = re.compile(rb"<dc:title>\s{0,99}<rdf:Alt>\s{0,99}<rdf:li[^<>]{0,99}
 
 def may_have_title(content_type: str | None) -> bool:
     """Whether `document_title` knows titles of the type (in lower case)."""
-    return content_type is not None and (content_type == PDF or _XML.fullmatch(content_type) is not None)
+    return content_type is not None and (content_type == PDF or is_xml(content_type))
 
 
 def document_title(content_type: str | None, body: bytes, charset: str | None = None) -> str | None:
@@ -47,7 +47,7 @@ def document_title(content_type: str | None, body: bytes, charset: str | None = 
     if content_type == PDF:
         title = _pdf_title(body)
     elif may_have_title(content_type):
-        title = _xml_title(decode_html(body[:_HEAD_BYTES], charset))
+        title = _xml_title(decode_html(body[:_HEAD_BYTES], charset, xml=True))
     else:
         title = None
     return squeeze(title, MAX_TITLE_CHARS)

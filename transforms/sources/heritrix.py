@@ -27,6 +27,7 @@ from typing import BinaryIO
 from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
 from semrank.transforms.sources.dates import microseconds
 from semrank.transforms.sources.json_lines import quote, read_lines
+from semrank.transforms.sources.media import HTML_TYPES, media_type
 from semrank.transforms.sources.pages import (
     GONE,
     NOT_MODIFIED,
@@ -37,7 +38,6 @@ from semrank.transforms.sources.pages import (
     revisit,
     unchanged,
 )
-from semrank.transforms.sources.payload import HTML_TYPES, media_type
 from semrank.transforms.sources.urls import canonical_url
 
 STAGE = "heritrix"

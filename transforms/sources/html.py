@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 
-import numpy as np
 from resiliparse.extract.html2text import extract_plain_text
-from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
 from resiliparse.parse.html import HTMLTree
-from resiliparse.parse.html.node import ElementNode
+from resiliparse.parse.html.node import ElementNode, Node
 from resiliparse.parse.lang import detect_fast
 
+from semrank.transforms.sources.charsets import decode_html
 from semrank.transforms.sources.languages import language_code
-from semrank.transforms.sources.links import DEFAULT_MAX_LINKS, PageLinks, squeeze
+from semrank.transforms.sources.links import DEFAULT_MAX_LINKS, MAX_ANCHOR_CHARS, PageLinks, squeeze
+from semrank.transforms.sources.markup import as_html, bounded_markup
+from semrank.transforms.sources.words import HIDDEN, UNBROKEN, is_foreign, is_hidden, link_words
 
 MAX_HTML_BYTES = 4 << 20
 """Bytes of a page that are parsed: crawlers cut pages at 1-5 MiB, and what follows is data, not text."""
@@ -25,20 +26,16 @@ MAX_TEXT_CHARS = 1 << 20
 MAX_TITLE_CHARS = 1_000
 """Characters of a title that are kept."""
 
-MAX_NESTING = 2_000
-"""Depth of nested blocks up to which the main text is looked for: its cost grows with the square of the depth."""
-
 MIN_DETECTABLE_CHARS = 40
 """Characters of text below which a guess at its language is no better than none."""
 
-_META_CHARSET = re.compile(rb"<meta\b[^>]*?\bcharset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]+)", re.IGNORECASE)
-_XML_CHARSET = re.compile(rb"\s*<\?xml\b[^>]*?\bencoding\s*=\s*[\"']([A-Za-z0-9_.:-]+)", re.IGNORECASE)
-_META_CHARSET_BYTES = 1 << 16  # browsers look at 1,024 bytes; pages that declare it later exist and are right
-_BLOCK = re.compile(r"<(/?)(?:div|article|li|td)\b", re.IGNORECASE)
-_LINK_ELEMENTS = "a[href], area[href], base[href], meta[content], link[rel][href]"
-# The WHATWG encoding standard reads these by larger tables, which the codecs know by other names.
-_SUPERSETS = {"gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs", "iso8859-11": "cp874"}
-_BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_TAKEN = (
+    "a[href], area[href], frame[src], iframe[src], base[href], meta[content], link[rel][href], title, "
+    f"{HIDDEN}, {UNBROKEN}"
+)
+"""Selector of all elements that are looked at."""
+
+_UNBROKEN = frozenset(UNBROKEN.split(", "))
 
 
 @dataclass(frozen=True)
@@ -66,6 +63,8 @@ def read_html(
     robots: str | None = None,
     refresh: str | None = None,
     max_links: int = DEFAULT_MAX_LINKS,
+    robots_name: str | None = None,
+    xml: bool = False,
 ) -> HtmlPage:
     """Read one HTML page; any bytes give a page, if an empty one.
 
@@ -73,128 +72,108 @@ def read_html(
         body: the page as sent, content encodings undone.
         url: canonical URL of the page, the base of relative references.
         charset: label of the character encoding in the Content-Type header, if any.
-        robots: value of the X-Robots-Tag header, if any; counts as a robots meta element.
+        robots: X-Robots-Tag headers, one a line, if any.
         refresh: value of the Refresh header, if any; counts as a refresh meta element.
         max_links: number of links after which further ones are only counted.
+        robots_name: the crawler's name, to which robots directives may speak.
+        xml: whether the page is XHTML, in which each element may close itself.
     """
-    links = PageLinks(url, max_links)
+    links = PageLinks(url, max_links, robots_name)
     if len(body) > MAX_HTML_BYTES:
         body = body[:MAX_HTML_BYTES]
         links.counters["html-cut"] += 1
-    html = decode_html(body, charset)
+    html = decode_html(body, charset, xml=xml)
+    if xml:
+        html = as_html(html)
+    html = bounded_markup(html, links.counters)
     tree = HTMLTree.parse(html)
     if robots is not None:
-        links.robots(robots)
-    refreshes = [] if refresh is None else [refresh]
+        links.robots.header(robots)
+    taken = _Taken()
     if tree.document is not None:
-        refreshes += _read_elements(tree.document.query_selector_all(_LINK_ELEMENTS).values(), links)
-    for content in refreshes:
+        taken.sort(tree.document.query_selector_all(_TAKEN).values(), links)
+        taken.into(links)
+    for content in [*([] if refresh is None else [refresh]), *taken.refreshes]:
         links.refresh_to(content)
     if links.noindex:
         links.counters["noindex"] += 1
         return HtmlPage(None, None, _declared_language(tree), links)
-    text = _main_text(tree, html, links)
-    return HtmlPage(squeeze(tree.title, MAX_TITLE_CHARS), text, _declared_language(tree) or guess_language(text), links)
+    title = squeeze(taken.title.text_content, MAX_TITLE_CHARS) if taken.title is not None else None
+    text = _main_text(tree, taken, links)
+    return HtmlPage(title, text, _declared_language(tree) or guess_language(text), links)
 
 
-def decode_html(body: bytes, charset: str | None = None) -> str:
-    """The characters of a page: by its byte order mark, header, declaration, or a guess, in this order.
+class _Taken:
+    """The elements of a page that are looked at, by what they are for."""
 
-    Labels mean what the WHATWG encoding standard says (`iso-8859-1` is windows-1252); unknown labels are passed over.
-    Bytes that the encoding does not have become U+FFFD.
-    """
-    for mark, encoding in _BOMS:
-        if body.startswith(mark):
-            return body[len(mark) :].decode(encoding, "replace")
-    declared = _known(charset) or _declared_encoding(body)
-    if declared is not None:
-        return body.decode(declared, "replace")
-    if b"\x1b" not in body:  # the escape-driven encodings are valid UTF-8 as well
-        try:
-            return body.decode("utf-8")
-        except UnicodeDecodeError:
-            pass
-    return body.decode(_known(detect_encoding(body)) or "utf-8", "replace")
+    def __init__(self) -> None:
+        self.title: ElementNode | None = None
+        self.refreshes: list[str] = []
+        self._anchors: list[ElementNode] = []
+        self._canonicals: list[str] = []
+        self._hidden: list[ElementNode] = []
+        self._unbroken: list[ElementNode] = []
+        self._base: str | None = None
 
+    def sort(self, elements: Iterable[ElementNode], links: PageLinks) -> None:
+        """Take the elements of `_TAKEN`, given in document order."""
+        for element in elements:
+            tag = element.tag or ""
+            if tag in ("a", "area", "frame", "iframe"):
+                self._anchors.append(element)
+            elif tag == "meta":
+                self._meta(element, links)
+            elif tag == "base":
+                if self._base is None:  # the first one counts
+                    self._base = element.get_attribute("href") or ""
+            elif tag == "link":
+                if "canonical" in (element.get_attribute("rel") or "").lower().split():
+                    self._canonicals.append(element.get_attribute("href") or "")
+            elif tag == "title" and self.title is None and not is_foreign(element):
+                self.title = element
+                self._hidden.append(element)
+            elif is_hidden(element):
+                self._hidden.append(element)
+            elif tag in _UNBROKEN:
+                self._unbroken.append(element)
 
-def _known(label: str | None) -> str | None:
-    """The codec of an encoding's label; None for labels that the standard does not have."""
-    encoding = map_encoding_to_html5(label.strip(" \t\r\n\"'"), False) if label else None
-    return _SUPERSETS.get(encoding, encoding) if encoding is not None else None
+    def _meta(self, element: ElementNode, links: PageLinks) -> None:
+        content = element.get_attribute("content") or ""
+        links.robots.meta(element.get_attribute("name") or "", content)
+        # A browser that runs scripts never sees what stands in noscript.
+        if (element.get_attribute("http-equiv") or "").strip().lower() == "refresh" and not element.closest("noscript"):
+            self.refreshes.append(content)
 
+    def into(self, links: PageLinks) -> None:
+        """Hand on where the page leads."""
+        if self._base is not None:
+            links.base(self._base)
+        for href in self._canonicals:
+            links.canonical_link(href)
+        for element in self._anchors:
+            if element.tag in ("frame", "iframe"):
+                links.frame(element.get_attribute("src") or "")
+            elif not links.is_over_cap():
+                anchor = link_words(element, MAX_ANCHOR_CHARS)
+                links.link_within_cap(element.get_attribute("href") or "", anchor, element.get_attribute("rel"))
 
-def _declared_encoding(body: bytes) -> str | None:
-    head = body[:_META_CHARSET_BYTES]
-    found = _META_CHARSET.search(head) or _XML_CHARSET.match(head)
-    encoding = _known(found[1].decode("ascii")) if found else None
-    # A declaration that could be read as ASCII was not written in UTF-16.
-    return "utf-8" if encoding is not None and encoding.startswith("utf-16") else encoding
-
-
-def _read_elements(elements: Iterable[ElementNode], links: PageLinks) -> list[str]:
-    """Take the elements of `_LINK_ELEMENTS`, given in document order; gives the refreshes among them."""
-    anchors: list[ElementNode] = []
-    canonicals: list[str] = []
-    refreshes: list[str] = []
-    has_base = False
-    for element in elements:
-        tag = element.tag
-        if tag in ("a", "area"):
-            anchors.append(element)
-        elif tag == "meta":
-            content = element.get_attribute("content") or ""
-            if (element.get_attribute("name") or "").strip().lower() == "robots":
-                links.robots(content)
-            # A browser that runs scripts never sees what stands in noscript.
-            elif _is_refresh(element) and element.closest("noscript") is None:
-                refreshes.append(content)
-        elif tag == "base":
-            if not has_base:  # the first one counts
-                links.base(element.get_attribute("href") or "")
-                has_base = True
-        elif "canonical" in (element.get_attribute("rel") or "").lower().split():
-            canonicals.append(element.get_attribute("href") or "")
-    for href in canonicals:
-        links.canonical_link(href)
-    for element in anchors:
-        links.link(element.get_attribute("href") or "", _anchor_text(element), element.get_attribute("rel"))
-    return refreshes
-
-
-def _is_refresh(element: ElementNode) -> bool:
-    return (element.get_attribute("http-equiv") or "").strip().lower() == "refresh"
+    def leave_visible(self, tree: HTMLTree) -> None:
+        """Take out of the tree what is hidden, and break lines where its text would not."""
+        for element in self._unbroken:
+            element.before(cast(Node, tree.create_element("br")))
+            element.after(cast(Node, tree.create_element("br")))
+        for element in self._hidden:
+            element.remove()
 
 
-def _anchor_text(element: ElementNode) -> str | None:
-    """The words of a link; where it has none, those that stand for its images."""
-    text = element.text_content
-    if text and not text.isspace():
-        return text
-    if element.tag == "area":
-        return element.get_attribute("alt")
-    images = element.query_selector_all("img[alt]").values()
-    return " ".join(image.get_attribute("alt") or "" for image in images)
-
-
-def _main_text(tree: HTMLTree, html: str, links: PageLinks) -> str | None:
-    if html.count("<") > MAX_NESTING and _nesting(html) > MAX_NESTING:
-        links.counters["html-too-deep"] += 1
-        text = extract_plain_text(tree, main_content=False)
-    else:
-        text = extract_plain_text(tree, main_content=True) or extract_plain_text(tree, main_content=False)
+def _main_text(tree: HTMLTree, taken: _Taken, links: PageLinks) -> str | None:
+    taken.leave_visible(tree)
+    text = "" if links.counters["html-too-deep"] else extract_plain_text(tree, main_content=True)
+    text = text or extract_plain_text(tree, main_content=False)
     if len(text) > MAX_TEXT_CHARS:
         links.counters["text-cut"] += 1
         text = text[:MAX_TEXT_CHARS]
     return text.strip() or None
-
-
-def _nesting(html: str) -> int:
-    """An upper estimate of how deep blocks are nested: the largest surplus of opening over closing tags."""
-    steps = np.array([-1 if closing else 1 for closing in _BLOCK.findall(html)], dtype=np.int64)
-    if not len(steps):
-        return 0
-    depths = np.cumsum(steps)
-    return int(np.max(depths - np.minimum.accumulate(np.minimum(depths, 0))))
 
 
 def _declared_language(tree: HTMLTree) -> str | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import Any
 
 import can_ada
 
+from semrank.transforms.sources.robots import Robots
 from semrank.transforms.sources.urls import MAX_URL_CHARS, CanonicalUrl, canonical_url, parse_base
 
 DEFAULT_MAX_LINKS = 2_000
@@ -21,10 +23,16 @@ MAX_REFRESH_SECONDS = 10
 MAX_BASE_CHARS = MAX_URL_CHARS
 """Characters of a base element's reference: each link of the page would have to carry what is longer."""
 
-_REFRESH = re.compile(
-    r"\s*([0-9]{1,6})(?:\.[0-9]*)?\s*[;,\s]\s*(?:url\s*=\s*|(?!\s*url\s*=))[\"']?([^\"'>]+)", re.IGNORECASE
-)
-_DIRECTIVE = re.compile(r"[a-z]+")
+MAX_REFRESH_CHARS = 2 * MAX_URL_CHARS
+"""Characters of a refresh that are looked at."""
+
+# The HTML standard's "shared declarative refresh steps": a number, then perhaps an address behind a separator.
+_REFRESH = re.compile(r"[\t\n\f\r ]*+([0-9]*+)[0-9.]*+(?:[\t\n\f\r ]*+[;,][\t\n\f\r ]*+|[\t\n\f\r ]++)(?=.)", re.DOTALL)
+_REFRESH_LABEL = re.compile(r"url[\t\n\f\r ]*+=[\t\n\f\r ]*+", re.IGNORECASE)
+_MAX_REFRESH_DIGITS = 6
+_COLLECTED = ("targets", "anchors", "nofollows", "canonical", "refresh", "bad", "counters")
+_SOFT_HYPHEN = "\u00ad"  # shows only where a line breaks in a word
+_UNUSABLE_BASES = ("data:", "javascript:")
 
 
 class PageLinks:
@@ -35,6 +43,7 @@ class PageLinks:
     Args:
         url: canonical URL of the page.
         max_links: number of links after which further ones are only counted.
+        robots_name: the crawler's name in directives for single crawlers, None if it has none.
 
     Attributes:
         targets: canonical URLs of the links, in document order, repetitions included.
@@ -42,43 +51,70 @@ class PageLinks:
         nofollows: whether each link says nofollow.
         canonical: canonical URL that the page names as its own, if it differs from the page's.
         refresh: canonical URL that the page sends its visitors to by itself, if it differs from the page's.
-        noindex: whether the page asks not to be indexed.
-        nofollow: whether the page says nofollow for all its links.
+        robots: what the page asks of robots.
         bad: (reason, reference) of links whose target is no usable URL although it means to be one.
         counters: number of links left aside, by kind.
     """
 
-    def __init__(self, url: str, max_links: int = DEFAULT_MAX_LINKS) -> None:
+    def __init__(self, url: str, max_links: int = DEFAULT_MAX_LINKS, robots_name: str | None = None) -> None:
         self.targets: list[str] = []
         self.anchors: list[str | None] = []
         self.nofollows: list[bool] = []
         self.canonical: str | None = None
         self.refresh: str | None = None
-        self.noindex = False
-        self.nofollow = False
+        self.robots = Robots(robots_name)
         self.bad: list[tuple[str, str]] = []
         self.counters: Counter[str] = Counter()
         self._url = url
         self._base: can_ada.URL | None = parse_base(url)
+        self._is_own_base = True
         self._max_links = max_links
         self._seen = 0
         self._known: dict[str, CanonicalUrl] = {}
 
-    def robots(self, content: str) -> None:
-        """Take the content of a robots meta element or X-Robots-Tag header."""
-        words = set(_DIRECTIVE.findall(content.lower()))
-        self.noindex = self.noindex or "noindex" in words or "none" in words
-        self.nofollow = self.nofollow or "nofollow" in words or "none" in words
+    def state(self) -> dict[str, Any]:
+        """What was collected, as values of JSON."""
+        directives = {"noindex": self.noindex, "nofollow": self.nofollow}
+        return {**directives, **{name: getattr(self, name) for name in _COLLECTED}}
+
+    @classmethod
+    def of_state(cls, url: str, state: dict[str, Any]) -> PageLinks:
+        """The links of a page of which `state` is what was collected."""
+        links = cls(url)
+        links.robots.noindex, links.robots.nofollow = state["noindex"], state["nofollow"]
+        for name in _COLLECTED:
+            setattr(links, name, state[name])
+        links.bad = [(reason, reference) for reason, reference in links.bad]
+        links.counters = Counter(links.counters)
+        return links
+
+    @property
+    def noindex(self) -> bool:
+        """Whether the page asks not to be indexed."""
+        return self.robots.noindex
+
+    @property
+    def nofollow(self) -> bool:
+        """Whether the page says nofollow for all its links."""
+        return self.robots.nofollow
 
     def base(self, href: str) -> None:
-        """Take the page's base element, which may itself be relative to the page."""
+        """Take the page's base element, which may itself be relative to the page (HTML: "set the frozen base URL")."""
         if len(href) > MAX_BASE_CHARS:
             self.counters["base-invalid"] += 1
-        elif self._base is not None:
-            try:
-                self._base = self._base + href
-            except (ValueError, TypeError):
-                self.counters["base-invalid"] += 1
+            return
+        if self._base is None:
+            return
+        try:
+            base = self._base + href
+        except (ValueError, TypeError):
+            self.counters["base-invalid"] += 1
+            return
+        if base.href.startswith(_UNUSABLE_BASES):
+            self.counters["base-invalid"] += 1
+        else:
+            self._base = base
+            self._is_own_base = canonical_url(base.href).url == self._url
 
     def canonical_link(self, href: str) -> None:
         """Take a link element with rel=canonical; the first usable one counts."""
@@ -88,9 +124,18 @@ class PageLinks:
 
     def link(self, href: str, anchor: str | None, rel: str | None) -> None:
         """Take a link: its reference, text and relations."""
-        if self._is_over_cap():
-            return
-        if href.lstrip().startswith("#"):
+        if not self.is_over_cap():
+            self.link_within_cap(href, anchor, rel)
+
+    def frame(self, src: str) -> None:
+        """Take a frame, whose page is where this page leads."""
+        if not self.is_over_cap():
+            self.counters["links-from-frames"] += 1
+            self.link_within_cap(src, None, None)
+
+    def link_within_cap(self, href: str, anchor: str | None, rel: str | None) -> None:
+        """Take a link for which `is_over_cap` was asked."""
+        if self._is_own_base and href.lstrip().startswith("#"):
             self.counters["links-to-fragment"] += 1
             return
         known = self._known.get(href)  # a fifth to a half of a page's links repeat others
@@ -104,7 +149,7 @@ class PageLinks:
         else:
             self.bad.append((reason or "url-invalid", href.strip()))
 
-    def _is_over_cap(self) -> bool:
+    def is_over_cap(self) -> bool:
         """Count a reference; whether it is one too many, which is counted, too."""
         self._seen += 1
         if self._seen > self._max_links:
@@ -119,19 +164,37 @@ class PageLinks:
 
     def refresh_to(self, content: str) -> None:
         """Take the content of a refresh meta element or header; the first that leads elsewhere at once counts."""
-        found = _REFRESH.match(content)
-        if found is None or self._is_over_cap():
+        found = parse_refresh(content)
+        if found is None or self.is_over_cap():
             return
-        url, reason = canonical_url(found[2].strip(), self._base)
+        seconds, address = found
+        url, reason = canonical_url(address, self._base)
         if url is None:
-            self.bad.append((reason or "url-invalid", content))
+            self.bad.append((reason or "url-invalid", content[:MAX_REFRESH_CHARS]))
         elif url != self._url:
-            if int(found[1]) > MAX_REFRESH_SECONDS:
+            if seconds > MAX_REFRESH_SECONDS:
                 self._add(url, None, False)
             elif self.refresh is None:
                 self.refresh = url
 
 
+def parse_refresh(content: str) -> tuple[int, str] | None:
+    """The seconds and the address of a refresh, as the HTML standard parses it; None where it leads nowhere else."""
+    content = content[:MAX_REFRESH_CHARS]
+    found = _REFRESH.match(content)
+    if found is None or not (found[1] or "." in found[0]):
+        return None
+    address = content[found.end() :]
+    label = _REFRESH_LABEL.match(address)
+    if label is not None:
+        address = address[label.end() :]
+    if address[:1] in ("'", '"'):
+        address = address[1:].partition(address[0])[0]
+    address = address.strip()
+    digits = found[1].lstrip("0")
+    return (int(digits[:_MAX_REFRESH_DIGITS] or 0), address) if address else None
+
+
 def squeeze(text: str | None, max_chars: int) -> str | None:
-    """The text with runs of white space made one space and cut to its length; None where nothing is left."""
-    return " ".join(text.split())[:max_chars].rstrip() or None if text else None
+    """The text without soft hyphens, with runs of white space made one space, and cut; None where nothing is left."""
+    return " ".join(text.replace(_SOFT_HYPHEN, "").split())[:max_chars].rstrip() or None if text else None

@@ -213,7 +213,7 @@ def read_manual(files: ManualFiles, manual: str) -> Iterator[SourceBatch]:
 def _numbered_links(found: PageLinks, files: ManualFiles, url: str) -> PageLinks:
     """The links with addresses in place of paths; what a page calls itself elsewhere is not taken."""
     links = PageLinks(url)
-    links.nofollow, links.bad, links.counters = found.nofollow, found.bad, found.counters
+    links.robots, links.bad, links.counters = found.robots, found.bad, found.counters
     for target, anchor, nofollow in zip(found.targets, found.anchors, found.nofollows, strict=True):
         address = files.target(target) if target.startswith(BASE) else target
         if address is None:

@@ -16,6 +16,7 @@ from semrank.schemas.tables import GONE_STATUSES
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
 from semrank.transforms.sources.batch import BatchBuilder, Capture, well_formed
+from semrank.transforms.sources.bounded import DEFAULT_RECORD_SECONDS
 from semrank.transforms.sources.links import DEFAULT_MAX_LINKS, PageLinks
 from semrank.transforms.sources.urls import canonical_url
 
@@ -40,11 +41,15 @@ class CrawlLimits:
         max_record_bytes: bytes of one record, stored or decoded.
         max_links: links of one page.
         nutch_zone: name in the tz database of the zone that Nutch's machine had, None if unknown.
+        record_seconds: processor time of one record.
+        robots_name: the crawler's name in robots directives, None if only those for all crawlers count.
     """
 
     max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES
     max_links: int = DEFAULT_MAX_LINKS
     nutch_zone: str | None = None
+    record_seconds: float = DEFAULT_RECORD_SECONDS
+    robots_name: str | None = None
 
 
 @dataclass(frozen=True)

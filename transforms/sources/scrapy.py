@@ -24,13 +24,14 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from semrank.transforms.sources.batch import BatchBuilder, SourceBatch, well_formed
-from semrank.transforms.sources.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language, read_html
+from semrank.transforms.sources.bounded import UnreadableError, read_page
+from semrank.transforms.sources.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language
 from semrank.transforms.sources.json_lines import parse_object, quote, read_lines
 from semrank.transforms.sources.languages import language_code
 from semrank.transforms.sources.links import PageLinks, squeeze
 from semrank.transforms.sources.logs.times import written_times
+from semrank.transforms.sources.media import looks_like_markup
 from semrank.transforms.sources.pages import REDIRECT, CrawlLimits, Fetch, page, settle_status
-from semrank.transforms.sources.payload import looks_like_html
 from semrank.transforms.sources.urls import canonical_url
 
 STAGE = "scrapy"
@@ -64,7 +65,10 @@ def read(
         if isinstance(item, str):
             builder.reject(item, described)
         else:
-            _settle(builder, item, described, limits)
+            try:
+                _settle(builder, item, described, limits)
+            except UnreadableError as cause:
+                builder.reject(cause.reason, described)
         yield from builder.drain()
     yield from builder.drain(last=True)
 
@@ -87,15 +91,22 @@ def _settle(builder: BatchBuilder, item: Mapping[str, Any], described: str, limi
     title = _text(item, ("title",))
     language = language_code(_text(item, LANGUAGE_FIELDS))
     listed = _first(item, LINK_FIELDS)
-    links = PageLinks(url, limits.max_links)
+    links = PageLinks(url, limits.max_links, limits.robots_name)
     if isinstance(listed, list):
         _take_links(listed, links)
-    if content is not None and looks_like_html(content[:4096].encode("utf-8", "replace")):
-        html = read_html(content.encode("utf-8", "replace"), url=url, charset="utf-8", max_links=limits.max_links)
+    if content is not None and looks_like_markup(content):
+        html = read_page(
+            content.encode("utf-8", "replace"),
+            seconds=limits.record_seconds,
+            url=url,
+            charset="utf-8",
+            max_links=limits.max_links,
+            robots_name=limits.robots_name,
+        )
         page(
             builder,
             fetch,
-            title=squeeze(title, MAX_TITLE_CHARS) or html.title,
+            title=None if html.links.noindex else squeeze(title, MAX_TITLE_CHARS) or html.title,
             text=html.text or "",
             language=language or html.language,
             links=links if isinstance(listed, list) else html.links,

@@ -24,10 +24,19 @@ from typing import BinaryIO
 
 from semrank.transforms.sources.archive import ARC_TYPE, Record, read_records
 from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
+from semrank.transforms.sources.bounded import UnreadableError, read_page, time_limit
+from semrank.transforms.sources.charsets import decode_html
 from semrank.transforms.sources.dates import microseconds
 from semrank.transforms.sources.documents import document_title, may_have_title
-from semrank.transforms.sources.html import MAX_TEXT_CHARS, decode_html, guess_language, read_html
-from semrank.transforms.sources.links import PageLinks
+from semrank.transforms.sources.html import MAX_TEXT_CHARS, guess_language
+from semrank.transforms.sources.media import (
+    PAGE_TYPES,
+    PLAIN_TEXT,
+    XHTML_TYPES,
+    computed_type,
+    is_sniffed,
+    media_type,
+)
 from semrank.transforms.sources.pages import (
     NOT_MODIFIED,
     CrawlLimits,
@@ -38,19 +47,12 @@ from semrank.transforms.sources.pages import (
     settle_status,
     unchanged,
 )
-from semrank.transforms.sources.payload import (
-    HTML_TYPES,
-    HttpMessage,
-    decode_body,
-    looks_like_html,
-    media_type,
-    parse_http,
-)
+from semrank.transforms.sources.payload import Body, HttpMessage, decode_body, parse_http
+from semrank.transforms.sources.robots import Robots
 from semrank.transforms.sources.urls import canonical_url
 
 STAGE = "warc"
 _NOT_MODIFIED_PROFILE = "/revisit/server-not-modified"
-PLAIN_TEXT = "text/plain"
 
 
 def read(
@@ -72,7 +74,11 @@ def read(
     """
     builder = BatchBuilder(STAGE)
     for record in read_records(stream, start=start, end=end, max_record_bytes=limits.max_record_bytes):
-        _settle(builder, record, f"{source} {record.describe()}", limits)
+        described = f"{source} {record.describe()}"
+        try:
+            _settle(builder, record, described, limits)
+        except UnreadableError as cause:
+            builder.reject(cause.reason, described)
         yield from builder.drain()
     yield from builder.drain(last=True)
 
@@ -129,7 +135,7 @@ def _without_header(record: Record) -> HttpMessage | None:
 
 
 def _may_be_page(content_type: str | None) -> bool:
-    return content_type is None or content_type in HTML_TYPES or content_type == PLAIN_TEXT
+    return content_type is None or is_sniffed(content_type) or content_type in PAGE_TYPES
 
 
 def _settle_revisit(builder: BatchBuilder, record: Record, fetch: Fetch) -> None:
@@ -149,42 +155,52 @@ def _settle_revisit(builder: BatchBuilder, record: Record, fetch: Fetch) -> None
 
 
 def _settle_content(builder: BatchBuilder, fetch: Fetch, message: HttpMessage, limits: CrawlLimits) -> None:
-    content_type = message.content_type
-    if not _may_be_page(content_type):
-        _settle_document(builder, fetch, message, limits)
-        return
-    body = decode_body(message, limits.max_record_bytes)
-    if body.problem is not None and not body.content:
-        builder.reject(body.problem, fetch.record)
-        return
-    if body.problem is not None:
-        builder.count(body.problem)
-    if content_type is None and not looks_like_html(body.content):
+    told = message.content_type
+    if not _may_be_page(told) and not may_have_title(told):
         builder.ignore("not-html")
         return
-    fetch = _digested(fetch, body.content)
-    if content_type == PLAIN_TEXT:
-        text = decode_html(body.content, message.charset)[:MAX_TEXT_CHARS].strip()
-        page(builder, fetch, title=None, text=text, language=guess_language(text))
-        return
-    html = read_html(
-        body.content,
-        url=fetch.url,
-        charset=message.charset,
-        robots=message.headers.get("x-robots-tag"),
-        refresh=message.headers.get("refresh"),
-        max_links=limits.max_links,
-    )
-    page(builder, fetch, title=html.title, text=html.text or "", language=html.language, links=html.links)
+    with time_limit(limits.record_seconds):
+        body = decode_body(message, limits.max_record_bytes)
+    computed = computed_type(told, body.content, nosniff=message.nosniff)
+    if computed not in PAGE_TYPES:
+        _settle_document(builder, _digested(fetch, body.content), message, body, computed, limits)
+    elif body.problem is not None and not body.content:
+        builder.reject(body.problem, fetch.record)
+    else:
+        _settle_page(builder, _digested(fetch, body.content), message, body, computed, limits)
 
 
-def _settle_document(builder: BatchBuilder, fetch: Fetch, message: HttpMessage, limits: CrawlLimits) -> None:
-    title, directives = None, PageLinks(fetch.url)
-    directives.robots(message.headers.get("x-robots-tag", ""))
-    if may_have_title(message.content_type) and not directives.noindex:
-        content = decode_body(message, limits.max_record_bytes).content
-        title = document_title(message.content_type, content, message.charset)
-        fetch = _digested(fetch, content)
+def _settle_page(
+    builder: BatchBuilder, fetch: Fetch, message: HttpMessage, body: Body, computed: str, limits: CrawlLimits
+) -> None:
+    if computed == PLAIN_TEXT:
+        with time_limit(limits.record_seconds):
+            text = decode_html(body.content, message.charset)[:MAX_TEXT_CHARS].strip()
+            language = guess_language(text)
+        page(builder, fetch, title=None, text=text, language=language)
+    else:
+        html = read_page(
+            body.content,
+            seconds=limits.record_seconds,
+            url=fetch.url,
+            charset=message.charset,
+            robots=message.headers.get("x-robots-tag"),
+            refresh=message.headers.get("refresh"),
+            max_links=limits.max_links,
+            robots_name=limits.robots_name,
+            xml=computed in XHTML_TYPES,
+        )
+        page(builder, fetch, title=html.title, text=html.text or "", language=html.language, links=html.links)
+    if body.problem is not None:
+        builder.count(body.problem)
+
+
+def _settle_document(
+    builder: BatchBuilder, fetch: Fetch, message: HttpMessage, body: Body, computed: str, limits: CrawlLimits
+) -> None:
+    directives = Robots(limits.robots_name)
+    directives.header(message.headers.get("x-robots-tag", ""))
+    title = None if directives.noindex else document_title(computed, body.content, message.charset)
     if title is None:
         builder.ignore("not-html")
     else:

@@ -19,13 +19,15 @@ from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
 from semrank.transforms.sources.dates import microseconds
 from semrank.transforms.sources.html import MAX_TITLE_CHARS
 from semrank.transforms.sources.links import PageLinks, squeeze
+from semrank.transforms.sources.media import HTML_TYPES, media_type
 from semrank.transforms.sources.pages import CrawlLimits, Fetch, page, settle_status
-from semrank.transforms.sources.payload import HTML_TYPES, media_type
+from semrank.transforms.sources.payload import combined_headers
 from semrank.transforms.sources.urls import canonical_url
 
 STAGE = "wat"
 
 _LINK_PATHS = frozenset({"A@/href", "AREA@/href"})
+_FRAME_PATHS = frozenset({"FRAME@/src", "IFRAME@/src"})
 
 
 def read(
@@ -76,9 +78,18 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
         _text(about, "WARC-Payload-Digest"),
         described,
     )
-    headers = {name.lower(): value for name, value in _member(http, "Headers").items() if isinstance(value, str)}
+    headers = _headers(_member(http, "Headers"))
     if not settle_status(builder, fetch, headers.get("location")):
         _settle_page(builder, fetch, headers, _member(http, "HTML-Metadata"), limits)
+
+
+def _headers(told: dict[str, Any]) -> dict[str, str]:
+    """The headers by lower-case name; repeated ones are lists, or differ in case."""
+    values: dict[str, list[str]] = {}
+    for name, value in told.items():
+        several = value if isinstance(value, list) else [value]
+        values.setdefault(name.lower(), []).extend(one for one in several if isinstance(one, str))
+    return combined_headers({name: several for name, several in values.items() if several})
 
 
 def _settle_page(
@@ -89,21 +100,22 @@ def _settle_page(
         builder.ignore("not-html")
         return
     head = _member(html, "Head")
-    links = PageLinks(fetch.url, limits.max_links)
+    links = PageLinks(fetch.url, limits.max_links, limits.robots_name)
     base = _text(head, "Base")
     if base is not None:
         links.base(base)
     if "x-robots-tag" in headers:
-        links.robots(headers["x-robots-tag"])
+        links.robots.header(headers["x-robots-tag"])
     for meta in _members(head, "Metas"):
-        if (_text(meta, "name") or "").strip().lower() == "robots":
-            links.robots(_text(meta, "content") or "")
+        links.robots.meta(_text(meta, "name") or "", _text(meta, "content") or "")
     for link in _members(head, "Link"):
         if "canonical" in (_text(link, "rel") or "").lower().split():
             links.canonical_link(_text(link, "url") or "")
     for link in _members(html, "Links"):
         if _text(link, "path") in _LINK_PATHS and (href := _text(link, "url")) is not None:
             links.link(href, _text(link, "text") or _text(link, "alt"), _text(link, "rel"))
+        elif _text(link, "path") in _FRAME_PATHS and (src := _text(link, "url")) is not None:
+            links.frame(src)
     refreshes = [headers["refresh"]] if "refresh" in headers else []
     refreshes += [
         _text(meta, "content") or ""

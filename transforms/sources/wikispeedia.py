@@ -66,12 +66,12 @@ _BACK = "<"
 _REQUIRED = ("articles.tsv", "categories.tsv", "links.tsv", "paths_unfinished.tsv")
 _OPTIONAL = ("paths_finished.tsv",)
 _CATEGORY = re.compile(r"subject(?:\.[A-Za-z0-9][A-Za-z0-9_-]*)+")
-_RELATED_SUBJECTS = re.compile(r"^2007 Schools Wikipedia Selection\. Related subjects:.*(?:\n.+)*\n?", re.MULTILINE)
+_RELATED_SUBJECTS = re.compile(r"^2007 Schools Wikipedia Selection\. Related subjects:.*+(?:\n.++)*+\n?+", re.MULTILINE)
 _LICENCE = re.compile(
-    r'^\s*Retrieved from\s+"[^"]*"\s+This reference article is mainly selected from the English Wikipedia.*\Z',
-    re.MULTILINE | re.DOTALL,
+    r'^[^\S\n]*+Retrieved from\s++"[^"\n]*+"\s++This reference article is mainly selected from the English Wikipedia',
+    re.MULTILINE,
 )
-_COPYRIGHT = re.compile(r"\A\s*#copyright[^\S\n]*\n")
+_COPYRIGHT = re.compile(r"\A\s*+#copyright[^\S\n]*+\n")
 _MICROSECONDS = 1_000_000
 _LATEST = 1 << 33  # seconds since 1970, the year 2242: more is no timestamp
 
@@ -282,7 +282,9 @@ def read_texts(files: Iterator[SourceFile], articles: frozenset[str]) -> Iterato
 
 def article_text(raw: str) -> str:
     """An article's text without the lines that all articles share (see the module's description)."""
-    return _LICENCE.sub("", _RELATED_SUBJECTS.sub("", _COPYRIGHT.sub("", raw), count=1)).strip()
+    text = _RELATED_SUBJECTS.sub("", _COPYRIGHT.sub("", raw), count=1)
+    licence = _LICENCE.search(text)
+    return (text if licence is None else text[: licence.start()]).strip()
 
 
 def read_links(stream: BinaryIO, articles: frozenset[str]) -> Iterator[SourceBatch]:

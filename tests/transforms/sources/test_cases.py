@@ -153,3 +153,76 @@ def test_dates_of_warc(cases: Path) -> None:
     assert (found["used"], found["counters"]) == (16, {"date-missing-or-invalid": 3})
     undated = [row["url"].rpartition("/")[2] for row in found["pages"] if row["fetched_at"] is None]
     assert undated == ["d7", "d10", "d11"]
+
+
+def found_in(cases: Path, name: str) -> dict[str, Any]:
+    """What the archive of a case gives."""
+    (archive,) = (cases / name).glob("*.warc")
+    with archive.open("rb") as opened:
+        return together(warc.read(opened, source=name))
+
+
+def test_robots_directives(cases: Path) -> None:
+    found = found_in(cases, "robots-directives")
+    silent = {row["url"].removeprefix(f"{SITE}/") for row in found["pages"] if not row["title"] and not row["text"]}
+    followed = {row["source_url"].removeprefix(f"{SITE}/") for row in found["links"] if not row["nofollow"]}
+    assert silent == {"two-headers", "plain-none"}
+    assert followed == {"preview-none", "preview-large", "hdr-preview-none", "other-bot", "unavailable"}
+
+
+def test_words_of_anchors_and_titles(cases: Path) -> None:
+    found = found_in(cases, "anchor-and-title")
+    anchors = {row["target_url"].removeprefix(f"{SITE}/"): row["anchor_text"] for row in found["links"]}
+    assert {name: anchors[name] for name in ("1", "2", "3", "4", "5", "7", "9", "10", "12")} == {
+        **{"1": "Alpine huts Open in June", "2": "First line second line", "3": "Breaking News", "4": "Styled"},
+        **{"5": "Pic", "7": "Scripted", "9": "One Two", "10": "Boldness", "12": "x"},
+    }
+    titles = {row["url"].removeprefix(f"{SITE}/"): row["title"] for row in found["pages"]}
+    assert (titles["svg-title"] or None, titles["svg-then-title"]) == (None, "Real title")
+    assert (titles["xhtml-self"], titles["empty-title"] or None) == ("XHTML page", None)
+    sniffed = {"ct-space", "ct-quotes", "ct-comma", "ct-two", "ct-unknown", "ct-semis", "ct-colon"}
+    assert {titles[name] for name in sniffed} == {"Space", "Quotes", "Comma", "Two", "Unknown", "Semis", "Colon"}
+    assert {f"c{number}" for number in range(1, 8)} <= set(anchors)
+
+
+def test_charset_traps(cases: Path) -> None:
+    titles = {row["url"].rpartition("/")[2]: row["title"] for row in found_in(cases, "charset-traps")["pages"]}
+    assert titles == {
+        **dict.fromkeys(("comment-meta", "description-charset", "data-charset", "script-charset"), "Zürich Möbel"),
+        **{"header-wins": "Привет мир", "fold": "Привет мир", "header-none": "中文网页镕"},
+        **{"euc-nec": "日本の第", "euc-nec-title": "①日本", "iso2022": "日本", "iso2022-nec": "①日本"},
+        **{"utf16-header": "Zürich", "utf16be-bom": "Zürich", "quote-utf": "Zürich", "x-user": "Zurich"},
+    }
+
+
+def test_bases_refreshes_and_frames(cases: Path) -> None:
+    found = found_in(cases, "base-and-links")
+    links: dict[str, list[str]] = {}
+    for row in found["links"]:
+        page = row["source_url"].removeprefix(f"{SITE}/a/")
+        links.setdefault(page, []).append(row["target_url"].removeprefix(SITE))
+    assert {name: links.get(name) for name in ("base-js", "base-data", "base-blank", "base-two", "base-frag")} == {
+        **{"base-js": ["/a/next", "/root"], "base-data": ["/a/next"], "base-blank": None},
+        **{"base-two": ["/b/next"], "base-frag": ["/other/"]},
+    }
+    assert links["frames"] == ["/a/menu.html", "/a/main.html"]
+    assert {"/iframe", "/area"} < set(links["links"])
+    aliases = {row["url"].removeprefix(f"{SITE}/a/"): row["target_url"].removeprefix(SITE) for row in found["aliases"]}
+    assert aliases == {
+        **{"refresh": "/it's-here?a=b", "refresh2": "/quoted", "refresh3": "/bare"},
+        **{"loc-fold": "/folded", "loc-two": "/first"},
+    }
+    assert found["counters"]["links-from-frames"] == 3
+
+
+def test_encodings(cases: Path) -> None:
+    found = found_in(cases, "encodings")
+    assert (len(found["pages"]), found["rejects"], found["ignored"]) == (found["records"], [], {})
+    texts = {row["url"].removeprefix(f"{SITE}/"): row["text"] for row in found["pages"]}
+    plain = {
+        "br-done-text": "Plain words of a text file about huts.",
+        "chunk-text": "2024\nA year in huts, as plain text",
+    }
+    for name, text in texts.items():
+        assert text.startswith(plain.get(name, "Readings of the mountain weather stations are kept by volunteers."))
+    assert all(row["title"] for row in found["pages"] if not row["url"].endswith("-text"))

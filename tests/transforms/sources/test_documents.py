@@ -102,7 +102,7 @@ def test_documents_with_a_title_are_pages_without_text() -> None:
     ]
     found = together(read(stream(b"".join(records)), source="x.warc"))
     assert [(row["url"], row["status"], row["title"], row["text"]) for row in found["pages"]] == [
-        ("http://a.example/1.pdf", 200, "Barn owls", None),
+        ("http://a.example/1.pdf", 200, "Barn owls", ""),
         ("http://a.example/4.pdf", 404, None, None),
     ]
     assert found["pages"][0]["content_digest"].startswith("sha1:")

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semrank.transforms.sources.html import MAX_NESTING, decode_html, guess_language, read_html
+from semrank.transforms.sources.charsets import decode_html
+from semrank.transforms.sources.html import guess_language, read_html
 from semrank.transforms.sources.links import MAX_ANCHOR_CHARS, MAX_REFRESH_SECONDS
+from semrank.transforms.sources.markup import MAX_NESTING
 from semrank.transforms.sources.urls import canonical_url
 
 URL = "http://example.com/dir/page"
@@ -89,7 +91,9 @@ def test_links_over_the_cap_are_counted() -> None:
         ("nofollow,noarchive", False, True),
         ("none", True, True),
         ("noindex nofollow", True, True),
-        ("max-image-preview:none", True, True),
+        ("max-image-preview:none", False, False),
+        ("max-image-preview: none, noindex", True, False),
+        ("unavailable_after: 25-Jun-2030 15:00:00 EST; nofollow", False, True),
     ],
 )
 def test_robots_directives(content: str, noindex: bool, nofollow: bool) -> None:

@@ -10,7 +10,8 @@ from fastwarc.stream_io import BrotliWriter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semrank.transforms.sources.payload import HttpMessage, decode_body, looks_like_html, parse_http
+from semrank.transforms.sources.media import looks_like_html
+from semrank.transforms.sources.payload import HttpMessage, decode_body, parse_http
 from tests.transforms.sources.crawls import http
 
 TEXT = b"<html>" + b"some text of a page " * 200 + b"</html>"

@@ -18,7 +18,7 @@ FILES = ["iana.warc.gz", "whirlwind.warc.gz", "resiliparse-warcfile.warc.gz", "e
 
 
 class _Links(HTMLParser):
-    """Targets of a and area elements, the base and the title."""
+    """Targets of a, area and frame elements, the base and the title."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -28,8 +28,9 @@ class _Links(HTMLParser):
         self._in_title = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        href = next((value for name, value in attrs if name == "href"), None)
-        if tag in ("a", "area") and href is not None:
+        named = "src" if tag in ("frame", "iframe") else "href"
+        href = next((value for name, value in attrs if name == named), None)
+        if tag in ("a", "area", "frame", "iframe") and href is not None:
             self.hrefs.append(href)
         elif tag == "base" and href is not None and self.base is None:
             self.base = href

@@ -68,12 +68,13 @@ def test_pages_links_and_aliases() -> None:
     assert [(link["target_url"], link["anchor_text"], link["nofollow"]) for link in found["links"]] == [
         ("http://example.com/base/one", "First link", True),
         ("http://example.com/two", "an area", True),
+        ("http://example.com/base/", None, True),
     ]
     assert {(row["kind"], row["target_url"]) for row in found["aliases"]} == {
         ("meta-refresh", "http://example.com/r"),
         ("canonical", "http://example.com/c"),
     }
-    assert found["counters"] == {"links-to-fragment": 1, "links-scheme-unsupported": 1, "links-rejected": 1}
+    assert found["counters"] == {"links-scheme-unsupported": 1, "links-rejected": 1}
 
 
 def test_redirects_and_gone_pages() -> None:

@@ -1,0 +1,185 @@
+"""The time that a parser takes grows no faster than its input; `python -m tests.fuzz.growth` tries all of it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+import pytest
+
+from semrank.transforms.sources.charsets import declared_encoding, decode_html
+from semrank.transforms.sources.documents import document_title
+from semrank.transforms.sources.html import read_html
+from semrank.transforms.sources.languages import language_code
+from semrank.transforms.sources.links import parse_refresh
+from semrank.transforms.sources.markup import as_html
+from semrank.transforms.sources.media import computed_type, content_type, looks_like_markup
+from semrank.transforms.sources.payload import decode_body, parse_http
+from semrank.transforms.sources.robots import Robots
+from semrank.transforms.sources.urls import canonical_url
+from semrank.transforms.sources.wikispeedia import article_text
+from tests.fuzz.growth import growing, parsers
+
+SMALL, LARGE = 1 << 15, 1 << 18
+SECONDS = 2.0
+"""Of processor time for `LARGE`: what is quadratic takes at least ten times as long."""
+
+SHARE = 0.0005
+
+
+def http(data: bytes) -> None:
+    message = parse_http(data)
+    if message is not None:
+        decode_body(message, LARGE)
+
+
+PARSERS: dict[str, tuple[Callable[[bytes], object], tuple[bytes, ...]]] = {
+    "type of a body": (lambda data: computed_type(None, data), (b"", b"<!--", b"<?xml")),
+    "feed in HTML": (lambda data: computed_type("text/html", data), (b"", b"<!--", b"<?xml")),
+    "piece of markup": (lambda data: looks_like_markup(data.decode("latin-1")), (b"",)),
+    "content type": (
+        lambda data: content_type(data.decode("latin-1")),
+        (b"", b"text/html", b"text/html;", b"text/html; charset=", b'text/html; charset="', b"text/html; a"),
+    ),
+    "declaration": (
+        declared_encoding,
+        (b"", b"<meta ", b"<meta charset=", b'<meta http-equiv="content-type" content="', b"<?xml ", b"<!--", b"<p a"),
+    ),
+    "EUC-JP": (lambda data: decode_html(data, "euc-jp"), (b"", b"\xad", b"\x8f")),
+    "ISO-2022-JP": (lambda data: decode_html(data, "iso-2022-jp"), (b"", b"\x1b$B", b"\x1b(I")),
+    "page": (
+        lambda data: read_html(data, url="https://example.com/"),
+        (b"", b"<a href=x>", b"<title>", b"<p ", b'<p x="', b"<svg>", b"<table>", b"<b>", b"<base href='"),
+    ),
+    "XHTML": (lambda data: as_html(data.decode("latin-1")), (b"", b"<p ", b"<![CDATA[", b'<p x="')),
+    "PDF": (
+        lambda data: document_title("application/pdf", data),
+        (b"", b"/Info ", b"/Info 1 0 R 1 0 obj /Title (", b"/Info 1 0 R 1 0 obj /Title <", b"<dc:title><rdf:Alt>"),
+    ),
+    "XML": (lambda data: document_title("text/xml", data), (b"", b"<title", b"<title>", b"<title><![CDATA[", b"<a:")),
+    "response": (
+        http,
+        (
+            *(b"", b"HTTP/1.1 ", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nX-Robots-Tag:", b"HTTP/1.1 100 \r\n\r\n"),
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n",
+        ),
+    ),
+    "refresh": (lambda data: parse_refresh(data.decode("latin-1")), (b"", b"1", b"1;", b"1;url=", b"1;url='")),
+    "robots": (lambda data: Robots("bot").header(data.decode("latin-1")), (b"", b"a:", b"max-snippet:")),
+    "URL": (lambda data: canonical_url(data.decode("latin-1")), (b"", b"http://a", b"http://a/", b"http://a/?", b"//")),
+    "language": (lambda data: language_code(data.decode("latin-1")), (b"", b"en")),
+    "article": (
+        lambda data: article_text(data.decode("latin-1")),
+        (
+            b"",
+            b"a\n",
+            b"#copyright",
+            b"Retrieved from",
+            b'Retrieved from "',
+            b"2007 Schools Wikipedia Selection. Related subjects:",
+        ),
+    ),
+}
+TOKENS = (
+    *(
+        b" ",
+        b"\t",
+        b"\n",
+        b"\r\n",
+        b"\r",
+        b'"',
+        b"'",
+        b"\\",
+        b"<",
+        b">",
+        b"=",
+        b"/",
+        b"-",
+        b";",
+        b",",
+        b"&",
+        b"%",
+        b"a",
+        b"0",
+    ),
+    *(
+        b"(",
+        b"(\\",
+        b"[",
+        b"]",
+        b"<!--",
+        b"-->",
+        b"<!---->",
+        b"--",
+        b"<?",
+        b"?>",
+        b"<!",
+        b"</",
+        b"/>",
+        b"]]>",
+        b"<![CDATA[",
+    ),
+    *(
+        b"<a><b>",
+        b"<b><i><u><s>",
+        b"<div>",
+        b"<p>x",
+        b"<rt>",
+        b"<x></b>",
+        b"<table><tr>x",
+        b"<svg><foreignObject>",
+        b"<a/ ",
+    ),
+    *(b"<font color=1><p>", b"<select><option>", b"<a href=x>y", b"<p hidden>", b"<title>", b"<script>", b"<summary>"),
+    *(
+        b"<meta ",
+        b"charset=",
+        b"<meta charset=",
+        b"url=",
+        b"a=b ",
+        b'a="b"',
+        b"a:",
+        b"1\r\nx\r\n",
+        b"x: y\r\n",
+        b" \r\n",
+    ),
+    *(
+        b"\x1b$B",
+        b"\xad\xa1",
+        b"\xff",
+        b"/Title (",
+        b"/Info 1 0 R",
+        b"<dc:title>",
+        b"HTTP/1.1 100 \r\n\r\n",
+        b"%41",
+        b"/../",
+    ),
+    *(b"utm_source=a&", b";jsessionid=", b"/(S(a))", b"&amp;", b"&#1;", b"#copyright\n", b"Retrieved from "),
+)
+
+
+@pytest.mark.parametrize("name", sorted(PARSERS))
+def test_each_token_of_a_grammar_may_repeat(name: str) -> None:
+    parse, beginnings = PARSERS[name]
+    for before in beginnings:
+        for token in TOKENS:
+            begin = time.process_time()
+            parse(before + token * (SMALL // len(token)))
+            small = time.process_time() - begin
+            if small > SECONDS * SMALL / LARGE:
+                begin = time.process_time()
+                parse(before + token * (LARGE // len(token)))
+                assert time.process_time() - begin < SECONDS, (before, token)
+
+
+@pytest.mark.parametrize("name", parsers())
+def test_tokens_of_files_may_repeat_anywhere(name: str) -> None:
+    assert list(growing(name, SHARE, seed=1)) == []
+
+
+def test_what_grows_faster_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern = re.compile(rb"(?:a*)*b")
+    monkeypatch.setattr("tests.fuzz.growth.TARGETS", {"url": pattern.match})
+    monkeypatch.setattr("tests.fuzz.growth._HANG_SECONDS", 0.3)
+    assert any(growth.token == b"a" for growth in growing("url", 0.2, seed=1))
