@@ -22,6 +22,8 @@ VALUES = {
     "profile": "paper-2013",
     "ranker": "link-context",
     "level": "host",
+    "base": "last",
+    "log-scope": "topic",
     "weight": "0.4",
     "threshold": "0.45",
     "alpha": "0.2",
