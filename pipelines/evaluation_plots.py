@@ -1,12 +1,12 @@
-"""Plots of an evaluation, as P13 draws its Figs. 5 to 9: PNG and SVG files, one panel a mode."""
+"""Plots of an evaluation, as P13 draws its Figs. 5 to 9 and EC its times: PNG and SVG files, one panel a mode."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import io
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,25 @@ from semrank.transforms.columnar.arrays import Float64s, int64s
 MISSING = "no plots: they need Matplotlib, which the extra `report` installs"
 
 FORMATS = ("png", "svg")
+
+MOST_TOPICS = 60
+"""Topics up to which there are plots with a row of panels for each."""
+
+PLOTS = (
+    ("harvest", "pages crawled", "harvest rate", "pages", "harvest"),
+    ("precision-recall", "recall", "precision", "recall", "harvest"),
+    ("f-measure", "pages crawled", "F-measure", "pages", "f_measure"),
+    ("f-measure-recall", "recall", "F-measure", "recall", "f_measure"),
+    ("time-recall", "recall", "seconds of ranking", "recall", "seconds"),
+    ("time-pages", "pages crawled", "seconds of ranking", "pages", "seconds"),
+)
+"""Name, titles of the axes, and what they show; see `mean_curves`."""
+
+BY_TOPIC = ("harvest", "precision-recall", "f-measure-recall")
+"""Plots that there are for each topic, too, in one file NAME-by-topic."""
+
+Lines: TypeAlias = Mapping[tuple[str, str], tuple[Float64s, Float64s]]
+"""(ranker, mode) -> points of its line."""
 
 _SALT = "semrank"  # makes the ids inside an SVG the same in every run
 _WIDTH, _HEIGHT, _LEGEND_WIDTH, _DOTS_PER_INCH = 5.0, 4.2, 1.6, 120  # of a panel in inches, and beside the panels
@@ -43,20 +62,27 @@ def write_plots(folder: str, curve: pa.Table, sweep: pa.Table, budget: int) -> l
     if not available():
         return []
     means = mean_curves(curve, budget)
+    topics = pc.unique(curve["topic"]).sort().to_pylist()
+    by_topic = {
+        topic: mean_curves(curve.filter(pc.equal(curve["topic"], topic)), budget)
+        for topic in (topics if 1 < len(topics) <= MOST_TOPICS else [])
+    }
     written: list[str] = []
-    for name, across, upwards, x, y in (
-        ("harvest", "pages crawled", "harvest rate", "pages", "harvest"),
-        ("precision-recall", "recall", "precision", "recall", "harvest"),
-        ("f-measure", "pages crawled", "F-measure", "pages", "f_measure"),
-        ("time-recall", "recall", "seconds of ranking", "recall", "seconds"),
-    ):
-        lines = {key: (found[x], found[y]) for key, found in means.items()}
+    for name, across, upwards, x, y in PLOTS:
         # What rankers cost differs by orders of magnitude.
-        written += _write(folder, name, lines, across, upwards, scale="log" if y == "seconds" else "linear")
+        scale = "log" if y == "seconds" else "linear"
+        written += _write(folder, name, {"": _lines(means, x, y)}, across, upwards, scale=scale)
+        if name in BY_TOPIC and by_topic:
+            rows = {topic: _lines(found, x, y) for topic, found in by_topic.items()}
+            written += _write(folder, f"{name}-by-topic", rows, across, upwards)
     thresholds = mean_sweeps(sweep)
     if thresholds:
-        written += _write(folder, "threshold", thresholds, "threshold gamma", "F-measure of what is selected")
+        written += _write(folder, "threshold", {"": thresholds}, "threshold gamma", "F-measure of what is selected")
     return written
+
+
+def _lines(means: Mapping[tuple[str, str], Mapping[str, Float64s]], x: str, y: str) -> Lines:
+    return {key: (found[x], found[y]) for key, found in means.items()}
 
 
 def mean_curves(curve: pa.Table, budget: int) -> dict[tuple[str, str], dict[str, Float64s]]:
@@ -130,34 +156,25 @@ def _by_ranker(table: pa.Table) -> list[tuple[tuple[str, str], pa.Table]]:
 
 
 def _write(
-    folder: str,
-    name: str,
-    lines: dict[tuple[str, str], tuple[Float64s, Float64s]],
-    across: str,
-    upwards: str,
-    *,
-    scale: str = "linear",
+    folder: str, name: str, rows: Mapping[str, Lines], across: str, upwards: str, *, scale: str = "linear"
 ) -> list[str]:
+    """Draws a row of panels for each title, a panel a mode, and writes the files; gives their names."""
     matplotlib: Any = importlib.import_module("matplotlib")
     figure_class: Callable[..., Any] = importlib.import_module("matplotlib.figure").Figure
-    modes = list(dict.fromkeys(mode for _, mode in lines))
-    rankers = list(dict.fromkeys(ranker for ranker, _ in lines))
+    keys = [key for lines in rows.values() for key in lines]
+    modes, rankers = (list(dict.fromkeys(key[side] for key in keys)) for side in (1, 0))
     written: list[str] = []
     with matplotlib.rc_context({"svg.hashsalt": _SALT}):
-        figure = figure_class(figsize=(_LEGEND_WIDTH + _WIDTH * len(modes), _HEIGHT), layout="constrained")
-        panels = figure.subplots(1, len(modes), squeeze=False, sharey=True)[0]
-        for panel, mode in zip(panels, modes, strict=True):
-            for place, ranker in enumerate(rankers):
-                if (ranker, mode) in lines:
-                    x, y = lines[ranker, mode]
-                    panel.plot(x, y, label=ranker, color=f"C{place % 10}", linestyle="-" if place < 10 else "--")
-            panel.set_title(f"{mode} mode")
-            panel.set_xlabel(across)
-            panel.set_ylabel(upwards)
-            panel.set_yscale(scale)
-            panel.grid(alpha=0.3)
-        shown = {line.get_label(): line for panel in panels for line in panel.get_lines()}
-        figure.legend([shown[name] for name in rankers], rankers, loc="outside right upper", fontsize="small")
+        size = (_LEGEND_WIDTH + _WIDTH * len(modes), _HEIGHT * len(rows))
+        figure = figure_class(figsize=size, layout="constrained")
+        panels = figure.subplots(len(rows), len(modes), squeeze=False, sharey="row")
+        for row, (title, lines) in zip(panels, rows.items(), strict=True):
+            for panel, mode in zip(row, modes, strict=True):
+                _draw(panel, {ranker: lines[ranker, mode] for ranker in rankers if (ranker, mode) in lines}, rankers)
+                panel.set(title=f"{title}: {mode}" if title else f"{mode} mode", xlabel=across, ylabel=upwards)
+                panel.set_yscale(scale)
+        shown = {line.get_label(): line for panel in panels.flat for line in panel.get_lines()}
+        figure.legend([shown[ranker] for ranker in rankers], rankers, loc="outside right upper", fontsize="small")
         for form in FORMATS:
             content = io.BytesIO()
             dated = {"Date": None} if form == "svg" else {"Software": None}
@@ -165,3 +182,11 @@ def _write(
             files.write_bytes(files.join(folder, f"{name}.{form}"), content.getvalue())
             written.append(f"{name}.{form}")
     return written
+
+
+def _draw(panel: Any, lines: Mapping[str, tuple[Float64s, Float64s]], rankers: Sequence[str]) -> None:
+    """Draws the lines of a panel; a ranker has the same colour in all panels."""
+    for ranker, (x, y) in lines.items():
+        place = rankers.index(ranker)
+        panel.plot(x, y, label=ranker, color=f"C{place % 10}", linestyle="-" if place < 10 else "--")
+    panel.grid(alpha=0.3)

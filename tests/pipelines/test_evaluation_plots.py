@@ -12,9 +12,9 @@ from semrank.pipelines.evaluation_plots import mean_curves, mean_sweeps, write_p
 from semrank.schemas.tables import CURVE, SWEEP
 
 
-def curve(ranker: str, seed_set: int, relevant: list[int], total: int) -> pa.Table:
+def curve(ranker: str, seed_set: int, relevant: list[int], total: int, topic: str = "t") -> pa.Table:
     rows = [
-        (ranker, "frontier", "t", seed_set, page, found, found / page, found / page, found / total, 0.0, page / 10)
+        (ranker, "frontier", topic, seed_set, page, found, found / page, found / page, found / total, 0.0, page / 10)
         for page, found in enumerate(relevant, start=1)
     ]
     return pa.table(
@@ -60,7 +60,9 @@ def test_plots_are_the_same_every_time(tmp_path: Path) -> None:
         "harvest",
         "precision-recall",
         "f-measure",
+        "f-measure-recall",
         "time-recall",
+        "time-pages",
         "threshold",
     }
     for name in names[0]:
@@ -70,4 +72,19 @@ def test_plots_are_the_same_every_time(tmp_path: Path) -> None:
 def test_no_thresholds_no_plot(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     names = write_plots(str(tmp_path), curve("a", 0, [1], 1), SWEEP.schema.empty_table(), 2)
-    assert len(names) == 8
+    assert len(names) == 12
+
+
+def test_a_row_of_panels_for_each_topic(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    table = pa.concat_tables([curve("a", 0, [1, 1], 2, topic) for topic in ("birds", "sailing")])
+    names = write_plots(str(tmp_path), table, SWEEP.schema.empty_table(), 2)
+    assert {name for name in names if "by-topic" in name and name.endswith("svg")} == {
+        "harvest-by-topic.svg",
+        "precision-recall-by-topic.svg",
+        "f-measure-recall-by-topic.svg",
+    }
+    one, two = (tmp_path / name for name in ("harvest.png", "harvest-by-topic.png"))
+    # Width and height of a PNG stand at bytes 16 and 20.
+    sizes = [np.frombuffer(path.read_bytes()[16:24], ">i4") for path in (one, two)]
+    assert sizes[1].tolist() == [sizes[0][0], 2 * sizes[0][1]]
