@@ -19,7 +19,7 @@ from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, pos
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking.replay import drawn_seeds
 from semrank.transforms.sources.json_lines import parse_object, quote, read_lines
-from semrank.transforms.sources.parquet import open_parquet, read_batches
+from semrank.transforms.sources.parquet import read_batches, read_schema
 from semrank.transforms.sources.tables import PARQUET, table_format
 from semrank.transforms.sources.urls import canonicalize
 
@@ -89,7 +89,7 @@ def _parquet_topics(stream: Any, source: str) -> tuple[pa.Table, list[tuple[str,
             raise InputError(f"{source}: {cause}") from cause
 
     # Without rows there still have to be the columns.
-    parts = [conformed(open_parquet(stream, source).schema_arrow.empty_table())]
+    parts = [conformed(read_schema(stream, source).empty_table())]
     rejects: list[tuple[str, str, str]] = []
     for rows in read_batches(stream, source, columns=TOPICS.schema.names):
         table, bad = conformed(rows.table), pc.is_valid(rows.reasons)

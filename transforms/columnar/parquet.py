@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import SchemaMismatchError, TableSchema, conform
 from semrank.transforms.columnar import files
-from semrank.transforms.columnar.damage import UNREADABLE, unreadable
+from semrank.transforms.columnar.damage import UNREADABLE, open_parquet, unreadable
 
 ROW_GROUP_ROWS = 1 << 17
 """Rows of one row group: some 10 MB of a frontier, so that readers can split a file and skip parts of it."""
@@ -31,7 +31,7 @@ def open_stored(path: str) -> Iterator[pq.ParquetFile]:
     """
     with files.open_binary(path) as stream:
         try:
-            yield pq.ParquetFile(stream, pre_buffer=False)
+            yield open_parquet(stream, path)
         except InputError:
             raise
         except UNREADABLE as cause:

@@ -18,7 +18,6 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from apache_beam.metrics.metric import Metrics
 from apache_beam.pipeline import AppliedPTransform, PipelineVisitor
 from apache_beam.pvalue import AsIter, PBegin, PCollection
@@ -29,7 +28,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from semrank.transforms.columnar import coder, files
 from semrank.transforms.columnar.arrays import MAIN, bounded_slices, int64s, split_by_partition, split_by_value
 from semrank.transforms.columnar.idfilter import filter_positions, filter_segment
-from semrank.transforms.columnar.parquet import part_name, write_parquet
+from semrank.transforms.columnar.parquet import open_stored, part_name, write_parquet
 from semrank.transforms.columnar.worker_memory import OTHER, Held, Meter
 
 coder.register()
@@ -440,14 +439,15 @@ class ReadParquet(beam.PTransform[Any, Any]):
 
 
 def _row_groups(path: str) -> list[tuple[str, int]]:
-    with files.open_binary(path) as stream:
-        return [(path, group) for group in range(pq.ParquetFile(stream).num_row_groups)]
+    with open_stored(path) as file:
+        return [(path, group) for group in range(file.num_row_groups)]
 
 
 def _read_row_group(element: tuple[str, int], columns: Sequence[str]) -> Iterator[pa.Table]:
     path, group = element
-    with files.open_binary(path) as stream:
-        table = pq.ParquetFile(stream).read_row_group(group, columns=list(columns))
+    with open_stored(path) as file:
+        table = file.read_row_group(group, columns=list(columns))
+        table.validate(full=True)  # Arrow takes on trust that texts are UTF-8 and offsets lie inside their buffers
     return bounded_slices(table)
 
 

@@ -26,7 +26,7 @@ from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
 from semrank.transforms.sources.languages import language_code
 from semrank.transforms.sources.media import HTML_TYPES
 from semrank.transforms.sources.pages import Fetch, page, settle_status
-from semrank.transforms.sources.parquet import open_parquet, read_batches
+from semrank.transforms.sources.parquet import read_batches, read_schema
 from semrank.transforms.sources.urls import canonical_url
 
 STAGE = "cc-index"
@@ -55,7 +55,7 @@ def check(stream: BinaryIO, *, source: str) -> None:
     Raises:
         InputError: the file is unreadable, a required column is missing, or has a type that does not convert.
     """
-    schema = open_parquet(stream, source).schema_arrow
+    schema = read_schema(stream, source)
     missing = [name for name in _REQUIRED if name not in schema.names]
     if missing:
         raise InputError(f"{source}: found columns {schema.names}, expected those of the index; {missing} missing")

@@ -11,6 +11,8 @@ from semrank.transforms.sources.batch import MAX_REJECT_CHARS
 from semrank.transforms.sources.logs.lines import DamagedStreamError, decompressed
 
 _MARK = b"\xef\xbb\xbf"
+_EXACT_FLOATS = 2.0**53  # beyond, a float64 is no exact integer
+_STATUS_DIGITS = 3
 
 
 class Line(NamedTuple):
@@ -69,6 +71,21 @@ def parse_object(line: bytes) -> dict[str, Any] | str:
     except (ValueError, RecursionError):
         return "json-invalid"
     return value if isinstance(value, dict) else "not-an-object"
+
+
+def whole_number(value: Any) -> int | None:
+    """A number of JSON as an integer, `200.0` as well as `200`; None where it is none, or not exact as a float."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < _EXACT_FLOATS else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def status_code(value: Any) -> int | None:
+    """An HTTP status, a number or its digits; None where it is none."""
+    if isinstance(value, str) and value.isascii() and value.strip().isdigit():
+        value = int(value) if len(value.strip()) == _STATUS_DIGITS else None
+    number = whole_number(value)
+    return number if number is not None and len(str(number)) == _STATUS_DIGITS and number > 0 else None
 
 
 def quote(line: bytes) -> str:

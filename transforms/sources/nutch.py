@@ -23,7 +23,7 @@ from zoneinfo import ZoneInfo
 
 from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
 from semrank.transforms.sources.dates import microseconds
-from semrank.transforms.sources.json_lines import parse_object, quote, read_lines
+from semrank.transforms.sources.json_lines import parse_object, quote, read_lines, whole_number
 from semrank.transforms.sources.pages import Fetch, page, redirect, settle_status
 from semrank.transforms.sources.urls import canonical_url
 
@@ -125,7 +125,7 @@ def _json_entry(line: bytes) -> _Entry | str:
     return _Entry(
         str(parsed.get("url") or ""),
         str(parsed.get("statusName") or ""),
-        due if isinstance(due, str) or (isinstance(due, int) and not isinstance(due, bool)) else None,
+        due if isinstance(due, str) else whole_number(due),
         _number(parsed.get("retryIntervalSeconds")),
         signature if isinstance(signature, str) and signature not in ("", "null") else None,
         str(status_of or ""),

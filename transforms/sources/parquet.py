@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from semrank.transforms.columnar.arrays import column_array
-from semrank.transforms.columnar.damage import UNREADABLE, unreadable
+from semrank.transforms.columnar.damage import UNREADABLE, open_parquet, unreadable
 from semrank.transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
 from semrank.transforms.sources.batch import MAX_REJECT_CHARS
 
@@ -46,23 +45,21 @@ class Rows(NamedTuple):
     reasons: pa.Array
 
 
-def open_parquet(stream: BinaryIO, source: str, *, encoded: Sequence[str] = ()) -> pq.ParquetFile:
-    """A Parquet file.
-
-    Args:
-        stream: seekable binary stream.
-        source: name of the file, for messages.
-        encoded: columns of texts that are read as dictionaries.
+def read_schema(stream: BinaryIO, source: str) -> pa.Schema:
+    """The columns of a file, of those with the same name the first, as `read_batches` gives them.
 
     Raises:
-        InputError: the stream holds none that can be read.
+        InputError: the stream holds no Parquet file that can be read.
     """
-    try:
-        file = pq.ParquetFile(stream, read_dictionary=list(encoded))
-        _ = file.schema_arrow
-    except UNREADABLE as cause:
-        raise unreadable(source, cause) from cause
-    return file
+    schema = open_parquet(stream, source).schema_arrow
+    fields = [schema.field(position) for position in _first_of_each(schema)]
+    return pa.schema([field.with_type(pa.string()) if _is_binary(field.type) else field for field in fields])
+
+
+def _first_of_each(schema: pa.Schema) -> list[int]:
+    """Positions of the columns of a schema, without those whose name another has before."""
+    names = schema.names
+    return [position for position, name in enumerate(names) if names.index(name) == position]
 
 
 def groups_in_range(stream: BinaryIO, source: str, start: int, end: int | None) -> list[int]:
@@ -84,15 +81,17 @@ def read_batches(
 ) -> Iterator[Rows]:
     """The rows of some row groups (all if None), at most `READ_ROWS` at once, with the columns that exist.
 
-    Texts are read as dictionaries, as they mostly stand in the file, and decoded in pieces of at most `READ_BYTES`: a
-    dictionary with one text of a megabyte, which fits a few hundred bytes, may stand for that text in every row.
+    Bytes without a type of their own, as some writers store texts, are read as texts; of columns with the same name the
+    first is. Texts are read as dictionaries, as they mostly stand in the file, and decoded in pieces of at most
+    `READ_BYTES`: a dictionary with one text of a megabyte, which fits a few hundred bytes, may stand for that text in
+    every row.
 
     Raises:
         InputError: the file can't be read.
     """
     schema = open_parquet(stream, source).schema_arrow
     present = [name for name in columns if name in schema.names]
-    texts = [name for name in present if _is_text(schema.field(name).type)]
+    texts = [name for name in present if _is_text(schema.field(schema.names.index(name)).type)]
     file = open_parquet(stream, source, encoded=texts)
     batches = file.iter_batches(batch_size=READ_ROWS, row_groups=groups, columns=present, use_threads=False)
     while True:
@@ -104,7 +103,7 @@ def read_batches(
             raise unreadable(source, cause) from cause
         if batch is None:
             return
-        yield from _bounded(pa.Table.from_batches([batch]))
+        yield from _bounded(pa.Table.from_batches([batch]).select(_first_of_each(batch.schema)))
 
 
 def _check_indices(column: pa.Array) -> None:
@@ -116,7 +115,11 @@ def _check_indices(column: pa.Array) -> None:
 
 
 def _is_text(dtype: pa.DataType) -> bool:
-    return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype))
+    return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype) or _is_binary(dtype))
+
+
+def _is_binary(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype))
 
 
 def _bounded(table: pa.Table) -> Iterator[Rows]:
@@ -155,6 +158,8 @@ def _decoded(table: pa.Table) -> Rows:
         column = column_array(table.column(position))
         if pa.types.is_dictionary(column.type):
             column = _plain(column)
+            if _is_binary(column.type):
+                column = column.cast(pa.binary()).view(pa.string())
             table = table.set_column(position, name, column)
         try:
             column.validate(full=True)

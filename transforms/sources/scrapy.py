@@ -13,7 +13,8 @@ Items have the fields that their authors gave them, so each column is looked for
 | links | links, outlinks: URLs, or objects with url or href, text or anchor, nofollow |
 | aliases | redirect_urls, redirected_from: the URLs that were passed through |
 
-Text that is HTML is read as a page is, its links too where the item lists none.
+Each may be a list of one value, as item loaders without an output processor give it. Text that is HTML is read as a
+page is, its links too where the item lists none.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import pyarrow as pa
 from semrank.transforms.sources.batch import BatchBuilder, SourceBatch, well_formed
 from semrank.transforms.sources.bounded import UnreadableError, read_page
 from semrank.transforms.sources.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language
-from semrank.transforms.sources.json_lines import parse_object, quote, read_lines
+from semrank.transforms.sources.json_lines import parse_object, quote, read_lines, status_code
 from semrank.transforms.sources.languages import language_code
 from semrank.transforms.sources.links import PageLinks, squeeze
 from semrank.transforms.sources.logs.times import written_times
@@ -74,13 +75,16 @@ def read(
 
 
 def _settle(builder: BatchBuilder, item: Mapping[str, Any], described: str, limits: CrawlLimits) -> None:
-    raw = _first(item, URL_FIELDS)
+    raw = _single(_first(item, URL_FIELDS))
     url, reason = canonical_url(raw if isinstance(raw, str) else "")
+    if isinstance(raw, list) and raw:
+        builder.reject("url-is-a-list", described)
+        return
     if url is None:
         builder.reject(reason or "url-invalid", described)
         return
-    fetched_at = _time(_first(item, TIME_FIELDS))
-    fetch = Fetch(url, fetched_at, _status(_first(item, STATUS_FIELDS)), None, described)
+    fetched_at = _time(_single(_first(item, TIME_FIELDS)))
+    fetch = Fetch(url, fetched_at, status_code(_single(_first(item, STATUS_FIELDS))), None, described)
     for passed in _strings(_first(item, PASSED_FIELDS)):
         origin = canonical_url(passed).url
         if origin is not None and origin != url:
@@ -128,13 +132,19 @@ def _take_links(listed: list[Any], links: PageLinks) -> None:
         if isinstance(link, str):
             links.link(link, None, None)
         elif isinstance(link, dict):
-            href = _first(link, ("url", "href"))
+            href = _single(_first(link, ("url", "href")))
             if isinstance(href, str):
-                links.link(href, _text(link, ("text", "anchor")), "nofollow" if link.get("nofollow") is True else None)
+                nofollow = _single(link.get("nofollow")) is True
+                links.link(href, _text(link, ("text", "anchor")), "nofollow" if nofollow else None)
 
 
 def _first(item: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return next((item[name] for name in names if item.get(name) is not None), None)
+
+
+def _single(value: Any) -> Any:
+    """The element of a list that has one, as item loaders give every value; other values as they are."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _text(item: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
@@ -157,8 +167,3 @@ def _time(value: Any) -> int | None:
         return None
     moments = written_times(pa.array([str(value).encode("utf-8", "replace")], pa.binary()))
     return moments.cast(pa.int64())[0].as_py()  # type: ignore[no-any-return]
-
-
-def _status(value: Any) -> int | None:
-    text = str(value)
-    return int(text) if text.isascii() and text.isdigit() and len(text) == 3 else None

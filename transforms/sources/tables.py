@@ -2,7 +2,7 @@
 
 A file whose columns can't be the table's is the user's error; a row that can't be used is a reject. URLs become
 canonical. Times may be Arrow timestamps, or texts in the usual notations (`logs.times.written_times`); JSON also
-takes seconds since 1970.
+takes seconds since 1970. A number is an integer where it is whole, also as `3.0`; a position below 1 is no position.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLICKS, LINKS, PAGES, TableSchema, conform
 from semrank.transforms.columnar.arrays import column_array
 from semrank.transforms.sources.batch import MAX_REJECT_CHARS, BatchBuilder, SourceBatch
-from semrank.transforms.sources.json_lines import parse_object, quote, read_lines
+from semrank.transforms.sources.json_lines import parse_object, quote, read_lines, whole_number
 from semrank.transforms.sources.logs.lines import is_compressed
 from semrank.transforms.sources.logs.times import written_times
-from semrank.transforms.sources.parquet import MAGIC, open_parquet, read_batches
+from semrank.transforms.sources.parquet import MAGIC, read_batches, read_schema
 from semrank.transforms.sources.urls import canonicalize
 
 TABLES: dict[str, TableSchema] = {table.name: table for table in (PAGES, LINKS, CLICKS)}
@@ -62,7 +62,7 @@ def check_parquet(stream: BinaryIO, *, table: str, source: str) -> None:
     Raises:
         InputError: the file is unreadable, a required column is missing, or a column's type does not convert.
     """
-    _check_columns(open_parquet(stream, source).schema_arrow, TABLES[table], source)
+    _check_columns(read_schema(stream, source), TABLES[table], source)
 
 
 def _check_columns(schema: pa.Schema, expected: TableSchema, source: str) -> None:
@@ -92,9 +92,10 @@ def _converts(found: pa.DataType, expected: pa.DataType) -> bool:
     textual = pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
     if pa.types.is_string(expected):
         return bool(textual)
+    numeric = pa.types.is_integer(found) or pa.types.is_floating(found) or pa.types.is_decimal(found)
     if pa.types.is_timestamp(expected):
-        return bool(textual or pa.types.is_timestamp(found) or pa.types.is_date(found))
-    return bool(pa.types.is_integer(expected) and (pa.types.is_integer(found) or pa.types.is_floating(found)))
+        return bool(textual or numeric or pa.types.is_timestamp(found) or pa.types.is_date(found))
+    return bool(pa.types.is_integer(expected) and numeric)
 
 
 def read_parquet(
@@ -219,8 +220,9 @@ def _json_value(value: Any, dtype: pa.DataType) -> tuple[Any, bool]:
         return None, False
     if pa.types.is_timestamp(dtype):
         return (_whole(str(value)), True) if isinstance(value, str | int | float) else (None, False)
-    fits = isinstance(value, int) and -(2**63) <= value < 2**63
-    return value if fits else None, fits
+    number = whole_number(value)
+    fits = number is not None and -(2**63) <= number < 2**63
+    return number if fits else None, fits or value != value  # not a number is how data frames write null
 
 
 def _whole(text: str) -> str:
@@ -256,8 +258,10 @@ def _convertible(column: pa.Array, dtype: pa.DataType) -> pa.Array:
         column = column.dictionary_decode()
     if pa.types.is_timestamp(dtype):
         is_time = pa.types.is_timestamp(column.type) or pa.types.is_date(column.type) or pa.types.is_null(column.type)
-        return column if is_time else written_times(column.cast(pa.string()).cast(pa.binary()))
+        return column if is_time else written_times(_written(column))
     if pa.types.is_integer(dtype) and column.type != dtype:
+        if pa.types.is_decimal(column.type):
+            column = column.cast(pa.float64())
         if pa.types.is_floating(column.type):
             # Beyond 2^53 a float64 is no exact integer; no column of ours comes near.
             whole = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), 2.0**53))
@@ -267,6 +271,16 @@ def _convertible(column: pa.Array, dtype: pa.DataType) -> pa.Array:
             fits = pc.and_(pc.greater_equal(column, -limit), pc.less(column, limit))
             return pc.if_else(fits, column, None)
     return column
+
+
+def _written(column: pa.Array) -> pa.BinaryArray:
+    """Times as texts; numbers of seconds in decimals."""
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    if pa.types.is_floating(column.type):
+        values = [None if value is None or value != value else repr(value) for value in column.to_pylist()]
+        return pa.array(values, pa.string()).cast(pa.binary())
+    return column.cast(pa.string()).cast(pa.binary())
 
 
 def _settle(
@@ -283,6 +297,8 @@ def _settle(
     """
     for field in expected.schema:
         column = column_array(rows[field.name])
+        if field.name == "position":
+            rows, column = _ranked(builder, rows, column)
         if field.name in _URL_COLUMNS[expected.name]:
             urls = canonicalize(column)
             prefix = _URL_COLUMNS[expected.name][field.name]
@@ -305,6 +321,14 @@ def _settle(
     bad = np.flatnonzero(~good.to_numpy(zero_copy_only=False))
     for row, reason in zip(bad.tolist(), reasons.take(pa.array(bad)).to_pylist(), strict=True):
         builder.reject(reason, quote_row(row))
+
+
+def _ranked(builder: BatchBuilder, rows: pa.Table, column: pa.Int32Array) -> tuple[pa.Table, pa.Int32Array]:
+    """The rows with null in place of a position below 1, which is how some write that there was none."""
+    unknown = pc.fill_null(pc.less(column, 1), False)
+    builder.count("position-below-one", int(pc.sum(unknown).as_py() or 0))
+    column = pc.if_else(unknown, None, column)
+    return rows.set_column(rows.schema.get_field_index("position"), "position", column), column
 
 
 def _without_nulls(words: pa.ListArray) -> pa.ListArray:

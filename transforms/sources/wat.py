@@ -18,6 +18,7 @@ from semrank.transforms.sources.archive import Record, read_records
 from semrank.transforms.sources.batch import BatchBuilder, SourceBatch
 from semrank.transforms.sources.dates import microseconds
 from semrank.transforms.sources.html import MAX_TITLE_CHARS
+from semrank.transforms.sources.json_lines import status_code
 from semrank.transforms.sources.links import PageLinks, squeeze
 from semrank.transforms.sources.media import HTML_TYPES, media_type
 from semrank.transforms.sources.pages import CrawlLimits, Fetch, page, settle_status
@@ -74,7 +75,7 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
     fetch = Fetch(
         url,
         microseconds(_text(about, "WARC-Date")),
-        _status(_member(http, "Response-Message").get("Status")),
+        status_code(_member(http, "Response-Message").get("Status")),
         _text(about, "WARC-Payload-Digest"),
         described,
     )
@@ -144,8 +145,3 @@ def _members(value: dict[str, Any], name: str) -> list[dict[str, Any]]:
 def _text(value: dict[str, Any], name: str) -> str | None:
     text = value.get(name)
     return text if isinstance(text, str) else None
-
-
-def _status(value: Any) -> int | None:
-    text = str(value)
-    return int(text) if text.isascii() and text.isdigit() and len(text) == 3 else None

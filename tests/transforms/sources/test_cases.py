@@ -12,7 +12,7 @@ import pytest
 
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.schemas.errors import InputError
-from semrank.transforms.sources import nutch, snapshot, warc
+from semrank.transforms.sources import nutch, scrapy, snapshot, tables, warc
 from semrank.transforms.sources.batch import SourceBatch
 from semrank.transforms.sources.logs.options import LogOptions
 from semrank.transforms.sources.steps import _tables
@@ -61,14 +61,13 @@ def test_names_of_json_fields(cases: Path) -> None:
 
 def snapshot_of(*sources: Iterable[SourceBatch]) -> dict[str, list[dict[str, Any]]]:
     """Pages, links, aliases and history of batches, as a snapshot has them."""
-    tables: dict[str, list[pa.Table]] = {}
+    rows: dict[str, list[pa.Table]] = {}
     for batches in sources:
         for batch in batches:
             for name, table in _tables(batch):
-                tables.setdefault(name, []).append(table)
+                rows.setdefault(name, []).append(table)
     parts = [
-        pa.concat_tables(tables[name]) if name in tables else None
-        for name in ("pages", "aliases", "history", "captured")
+        pa.concat_tables(rows[name]) if name in rows else None for name in ("pages", "aliases", "history", "captured")
     ]
     found: dict[str, list[dict[str, Any]]] = {}
     for name, table in snapshot.page_partition(*parts):
@@ -226,3 +225,56 @@ def test_encodings(cases: Path) -> None:
     for name, text in texts.items():
         assert text.startswith(plain.get(name, "Readings of the mountain weather stations are kept by volunteers."))
     assert all(row["title"] for row in found["pages"] if not row["url"].endswith("-text"))
+
+
+def test_lists_of_scrapy(cases: Path) -> None:
+    with (cases / "scrapy-lists" / "items.jsonl").open("rb") as items:
+        found = together(scrapy.read(items, source="s"))
+    assert [(row["url"], row["status"], row["title"], row["text"]) for row in found["pages"]] == [
+        (f"{SITE}/l1", 200, "One", "Some text of the page."),
+        (f"{SITE}/l2", 200, "Two", "Part one\npart two"),
+    ]
+    targets = [(row["target_url"], row["anchor_text"]) for row in found["links"]]
+    assert targets == [(f"{SITE}/a", None), (f"{SITE}/b", "B text"), (f"{SITE}/c", "C")]
+
+
+def test_tables_of_clicks(cases: Path) -> None:
+    folder = cases / "click-tables"
+    columns = {"user": "uid", "query": "words", "time": "when", "url": "page"}
+    options = LogOptions(user_salt="a test's own key", columns=columns)
+    csv, tsv = (read_all("table", (folder / name).read_bytes(), options, source=name) for name in ("t.csv", "t.tsv"))
+    times = {row["url"].rpartition("/")[2]: row["clicked_at"].strftime("%H:%MZ") for row in csv.clicks}
+    assert times == {"a": "01:30Z", "b": "02:30Z", "c": "01:30Z", "d": "01:30Z", "e": "00:30Z", "f": "02:30Z"}
+    assert (csv.rejected, csv.ignored, len(tsv.clicks)) == ({"time-invalid": 2}, {"header": 1}, 1)
+    aol = read_all("aol", (folder / "aol.txt").read_bytes(), LogOptions())
+    assert (len(aol.clicks), aol.ignored, aol.rejected) == (1, {"header": 1, "no-click": 2}, {})
+    orcas = read_all("orcas", (folder / "orcas.tsv").read_bytes(), LogOptions())
+    assert [row["user_id"] for row in orcas.clicks] == ["orcas-10-D1", "orcas-11-D2"]
+    with (folder / "c.jsonl").open("rb") as lines:
+        found = together(tables.read_json_lines(lines, table="clicks", source="c"))
+    assert [(row["url"][-1], row["position"]) for row in found["clicks"]] == [("a", None), ("c", None), ("e", 3)]
+    assert found["rejected"] == {"user-id-invalid": 1, "position-invalid": 1}
+
+
+REFUSED = ("boolq", "structq", "time64")
+
+
+def test_types_of_parquet(cases: Path) -> None:
+    counts: dict[str, Any] = {}
+    for path in sorted((cases / "parquet-types").glob("*.parquet")):
+        with path.open("rb") as stream:
+            try:
+                found = together(tables.read_parquet(stream, table="clicks", source=path.name))
+            except InputError as refused:
+                counts[path.stem] = str(refused).split(" has type ")[0]
+            else:
+                counts[path.stem] = (len(found["clicks"]), dict(found["rejected"]))
+    assert {name: counts.pop(name) for name in REFUSED} == {
+        "boolq": "boolq.parquet: table clicks: column 'query'",
+        "structq": "structq.parquet: table clicks: column 'query'",
+        "time64": "time64.parquet: table clicks: column 'clicked_at'",
+    }
+    assert counts.pop("dict") == (1, {"query-missing": 1})
+    assert counts.pop("uint") == (1, {"position-invalid": 1})
+    assert counts.pop("emptyfile") == (0, {})
+    assert counts == dict.fromkeys(counts, (2, {}))

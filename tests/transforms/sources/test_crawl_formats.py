@@ -342,6 +342,39 @@ def test_items_that_are_rejected(item: Any, reason: str) -> None:
     assert from_scrapy(item)["rejected"] == {reason: 1}
 
 
+@pytest.mark.parametrize("wrap", [lambda value: value, lambda value: [value]])
+@pytest.mark.parametrize("status", [200, 200.0, "200"])
+def test_items_of_loaders_have_lists_of_one_value(wrap: Any, status: Any) -> None:
+    link = {"url": wrap("/a"), "text": wrap("A"), "nofollow": wrap(True)}
+    fields = {
+        "url": URL,
+        "title": "T",
+        "text": TEXT,
+        "status": status,
+        "date": "2024-03-01T13:00:00+01:00",
+        "lang": "en",
+    }
+    found = from_scrapy({name: wrap(value) for name, value in fields.items()} | {"links": [link]})
+    (row,) = found["pages"]
+    assert (row["url"], row["title"], row["text"], row["language"]) == (URL, "T", TEXT, "en")
+    assert (row["status"], row["fetched_at"]) == (200, NOON)
+    assert [(row["target_url"], row["anchor_text"], row["nofollow"]) for row in found["links"]] == [
+        ("http://example.com/a", "A", True)
+    ]
+
+
+def test_lists_of_several_urls_are_told() -> None:
+    assert from_scrapy({"url": [URL, "http://example.com/b"]})["rejected"] == {"url-is-a-list": 1}
+    assert from_scrapy({"url": []})["rejected"] == {"url-missing": 1}
+
+
+@pytest.mark.parametrize("number", [2592000, 2592000.0, "2592000"])
+def test_numbers_of_a_crawldb(number: Any) -> None:
+    due = float(round(NOON.timestamp() * 1000) + 2592000 * 1000)
+    found = from_nutch(nutch_json(fetchTime=due, retryIntervalSeconds=number))
+    assert found["pages"][0]["fetched_at"] == NOON
+
+
 def test_items_of_other_kinds() -> None:
     found = from_scrapy(
         {"url": URL, "status": 503},

@@ -3,7 +3,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -113,6 +114,12 @@ def test_times_in_json(at: Any) -> None:
         pa.array([datetime(2024, 3, 1, 12)], pa.timestamp("ms")),
         pa.array(["2024-03-01T12:00:00"]).dictionary_encode(),
         pa.array(["2024-03-01T12:00:00Z"], pa.large_string()),
+        pa.array([b"2024-03-01T12:00:00Z"], pa.binary()),
+        pa.array([1709294400], pa.int64()),
+        pa.array([1709294400.0], pa.float64()),
+        pa.array([1709294400000], pa.uint64()),
+        pa.array([1709294400000000], pa.int64()),
+        pa.array([Decimal(1709294400)], pa.decimal128(12, 0)),
     ],
 )
 def test_times_in_parquet(values: pa.Array) -> None:
@@ -134,6 +141,52 @@ def test_dates_and_numbers_of_data_frames() -> None:
     assert found["pages"][0]["fetched_at"] == datetime(2024, 3, 1, tzinfo=UTC)
     assert found["rejected"] == {"status-invalid": 2}
     assert json.loads(found["rejects"][1]["record"])["status"] == 1e9
+
+
+NUMBERS = [
+    (3, 3, None),
+    (3.0, 3, None),
+    (-0.0, None, None),
+    (0, None, None),
+    (-1, None, None),
+    (-1.0, None, None),
+    (float("nan"), None, None),
+    (3.5, None, "position-invalid"),
+    (2.0**40, None, "position-invalid"),
+    (2.0**60, None, "position-invalid"),
+    (float("inf"), None, "position-invalid"),
+]
+
+
+@pytest.mark.parametrize(("value", "position", "reason"), NUMBERS)
+def test_numbers_are_the_same_in_json_and_parquet(value: float, position: int | None, reason: str | None) -> None:
+    columns = {**{name: [text] for name, text in CLICK.items()}, "position": [value]}
+    for found in (from_json("clicks", {**CLICK, "position": value}), from_parquet("clicks", columns)):
+        assert found["rejected"] == ({} if reason is None else {reason: 1})
+        assert [row["position"] for row in found["clicks"]] == ([] if reason else [position])
+        assert found["counters"] == ({"position-below-one": 1} if value < 1 else {})
+
+
+def test_whole_floats_in_pages_of_both_formats() -> None:
+    row = {"url": "http://a/", "status": 200.0, "fetched_at": 1709294400.0}
+    for found in (from_json("pages", row), from_parquet("pages", {name: [value] for name, value in row.items()})):
+        assert [(page["status"], page["fetched_at"]) for page in found["pages"]] == [(200, NOON)]
+
+
+def test_decimals_bytes_and_repeated_columns() -> None:
+    values = [pa.array([text]) for text in CLICK.values()]
+    bad = pa.array(["nonsense"])
+    positions = pa.array([Decimal(3)], pa.decimal128(10, 0))
+    table = pa.table(
+        [*values[:3], values[3].cast(pa.binary()), positions, bad],
+        names=["user_id", "query", "clicked_at", "url", "position", "url"],
+    )
+    content = io.BytesIO()
+    pq.write_table(table, content)
+    (row,) = together(read_parquet(content, table="clicks", source="f"))["clicks"]
+    assert (row["url"], row["position"]) == ("http://example.com/a", 3)
+    broken = {**{name: [text] for name, text in CLICK.items()}, "query": pa.array([b"caf\xe9"], pa.binary())}
+    assert from_parquet("clicks", broken)["rejected"] == {"query-undecodable": 1}
 
 
 def test_links_name_the_end_that_is_bad() -> None:
@@ -199,7 +252,8 @@ def test_lines_over_the_cap() -> None:
     [
         ({"x": [1]}, "column 'url' is missing; found columns \\['x'\\]"),
         ({"url": [1]}, "column 'url' has type int64, expected string"),
-        ({"url": ["http://a/"], "fetched_at": [1]}, "'fetched_at' has type int64"),
+        ({"url": ["http://a/"], "fetched_at": [True]}, "'fetched_at' has type bool"),
+        ({"url": ["http://a/"], "fetched_at": [time(12)]}, "'fetched_at' has type time64"),
         ({"url": ["http://a/"], "status": ["200"]}, "'status' has type string, expected int16"),
         ({"url": ["http://a/"], "keywords": ["a"]}, "'keywords' has type string"),
         ({"url": ["http://a/"], "keywords": [[1]]}, "'keywords' has type list"),

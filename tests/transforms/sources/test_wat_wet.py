@@ -40,6 +40,12 @@ def ingest(*records: bytes, max_links: int = 100) -> dict[str, Any]:
     return together(wat.read(stream(b"".join(records)), source="f.wat", limits=CrawlLimits(max_links=max_links)))
 
 
+@pytest.mark.parametrize(("status", "number"), [("200", 200), (200, 200), (200.0, 200), ("2xx", None), (True, None)])
+def test_statuses_are_numbers_or_digits(status: Any, number: int | None) -> None:
+    (page,) = ingest(envelope(status=status, html={"Head": {"Title": "T"}}))["pages"]
+    assert page["status"] == number
+
+
 HTML = {
     "Head": {
         "Title": " A\ntitle ",

@@ -68,6 +68,9 @@ _DECOMPRESSORS: tuple[tuple[re.Pattern[bytes], Callable[[], _Bzip2 | _Single]], 
 )
 """How gzip (RFC 1952), bzip2 (with its first block's mark: text may begin with BZh) and Zstandard (RFC 8878) begin."""
 
+MARK = b"\xef\xbb\xbf"
+"""U+FEFF in UTF-8, no part of a file's first line."""
+
 MAGIC_BYTES = 10
 """Bytes that tell whether a file is compressed."""
 
@@ -111,7 +114,7 @@ def blocks(stream: BinaryIO, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Bloc
     size = 0
     skipping = False  # inside a line over the limit
     damaged: list[tuple[str, bytes]] = []
-    chunks = decompressed(stream)
+    chunks = _without_mark(decompressed(stream))
     while True:
         try:
             chunk = next(chunks, None)
@@ -145,6 +148,15 @@ def blocks(stream: BinaryIO, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Bloc
     data = b"".join(parts)
     if data or damaged:
         yield Block(data, tuple(damaged), unterminated=bool(data) and not data.endswith(b"\n"))
+
+
+def _without_mark(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The chunks without the byte order mark that some editors put before UTF-8."""
+    head = b""
+    while len(head) < len(MARK) and (chunk := next(chunks, b"")):
+        head += chunk
+    yield head.removeprefix(MARK)
+    yield from chunks
 
 
 def decompressed(stream: BinaryIO) -> Iterator[bytes]:

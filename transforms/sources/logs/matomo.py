@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from semrank.schemas.tables import CLICKS
 from semrank.transforms.sources.batch import MAX_BATCH_RECORDS
+from semrank.transforms.sources.json_lines import whole_number
 from semrank.transforms.sources.logs.fates import RECORD_TRUNCATED, Tally
 from semrank.transforms.sources.logs.lines import DamagedStreamError, decompressed
 from semrank.transforms.sources.logs.options import LogOptions
@@ -250,7 +251,8 @@ def _moment(value: Any) -> int | None:
 def _rank(value: Any) -> int | None:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 31 else None
+    number = whole_number(value)
+    return number if number is not None and 0 < number < 1 << 31 else None
 
 
 def _table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:

@@ -20,6 +20,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from semrank.transforms.sources.json_lines import whole_number
 from semrank.transforms.sources.logs.access import AccessReader, Requests, read_access_log, split_requests
 from semrank.transforms.sources.logs.fates import Tally, truths
 from semrank.transforms.sources.logs.options import LogOptions
@@ -188,7 +189,10 @@ def _bytes(value: Any) -> bytes | None:
             return value.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:  # half a surrogate pair from an escape
             return value.encode("utf-8", "replace")
-    return repr(value).encode() if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    number = whole_number(value)
+    if number is not None:
+        return str(number).encode()
+    return repr(value).encode() if isinstance(value, float) else None
 
 
 def _requests(columns: Mapping[str, pa.BinaryArray], lines: Sequence[bytes]) -> Requests:

@@ -30,7 +30,6 @@ from semrank.transforms.sources.logs.visits import LogBatch
 FORMAT = "table"
 
 _COMMA = ord(",")
-_MARK = "\ufeff"
 
 
 def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:  # noqa: ARG001
@@ -72,7 +71,7 @@ class _Reader:
 
     def _read_header(self, line: bytes) -> None:
         try:
-            names = next(csv.reader([western(line).removeprefix(_MARK)], delimiter="\t" if b"\t" in line else ","), [])
+            names = next(csv.reader([western(line)], delimiter="\t" if b"\t" in line else ","), [])
         except csv.Error:  # a carriage return within the line, say: no column has such a name
             names = []
         columns = {name.strip(): place for place, name in reversed(list(enumerate(names)))}

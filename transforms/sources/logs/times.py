@@ -22,6 +22,9 @@ _MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep
 _MONTH_CODES = np.array([int.from_bytes(month, "big") for month in _MONTHS], dtype=np.int64)
 _MONTH_ORDER = np.argsort(_MONTH_CODES)
 
+_SCALES = {9: 1, 10: 1, 13: 1_000, 16: MICROSECONDS, 19: 1_000_000_000}
+"""How many of its units make a second, by the number of digits of a time since 1970."""
+
 _APACHE = b"00/Aaa/0000:00:00:00 +0000"
 _DENSE = b"00000000000000"
 _SPACED = b"0000-00-00 00:00:00"
@@ -80,7 +83,7 @@ def written_times(values: pa.BinaryArray) -> pa.TimestampArray:
     """Times in any of the usual notations, each value on its own.
 
     ISO 8601 (with a zone, a fraction of a second, `T` or a space; without a zone it is UTC), the Common Log Format's,
-    14 digits, seconds since 1970 with or without a fraction, or (13 digits) milliseconds.
+    14 digits, seconds since 1970 with or without a fraction, or (13, 16, 19 digits) parts of seconds.
     """
     encoded = values.dictionary_encode()
     known = encoded.dictionary
@@ -101,14 +104,19 @@ def _one_time(value: bytes) -> int | None:
     try:
         number = float(text) if text[:1].isdigit() and text.replace(".", "", 1).isdecimal() else None
         if number is not None:
-            whole = text.partition(".")[0]
-            if len(whole) not in (9, 10, 13):
-                return None
-            return round(number * (1_000 if len(whole) == 13 else MICROSECONDS))
+            scale = _SCALES.get(len(text.partition(".")[0]))
+            return None if scale is None else _scaled(text, scale)
     except (ValueError, OverflowError):
         return None
     moment = microseconds(text)
     return moment if moment is not None and 0 <= moment <= _MAX else None
+
+
+def _scaled(text: str, scale: int) -> int:
+    """A decimal number in microseconds, given how many of its units make a second."""
+    if "." not in text:
+        return int(text) * MICROSECONDS // scale
+    return round(float(text) * MICROSECONDS / scale)
 
 
 def _fixed(values: pa.BinaryArray, form: bytes, *, loose: int | None = None) -> tuple[Bytes, Bools]:

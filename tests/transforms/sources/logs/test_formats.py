@@ -177,6 +177,14 @@ def test_byte_ranges_give_each_record_once(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(name: str, compress: Callable[[bytes], bytes]) -> None:
+    content = sample(name)
+    assert same(read_all(name, compress(b"\xef\xbb\xbf" + content)), read_all(name, content))
+    assert read_all(name, b"\xef\xbb\xbf").records == 0
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
 @pytest.mark.parametrize("block_bytes", [1, 100, 1000])
 def test_blocks_make_no_difference(name: str, block_bytes: int) -> None:
     content = sample(name, 5)

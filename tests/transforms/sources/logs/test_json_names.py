@@ -103,3 +103,11 @@ def test_which_field_tells_the_page(fields: dict[str, str], url: str | None) -> 
 def test_objects_without_a_known_field_are_told() -> None:
     outcome = read_all("nginx-json", b'{"level":"info","msg":"started"}\n{}\n{"zeit":"2024","pfad":"/a"}\n')
     assert (outcome.records, outcome.rejected) == (3, {"fields-unknown": 3})
+
+
+@pytest.mark.parametrize("status", [200, 200.0, "200"])
+@pytest.mark.parametrize("time", [1710237600, 1710237600.0, 1710237600000, 1710237600000.0, "1710237600"])
+def test_numbers_may_be_written_as_floats(status: Any, time: Any) -> None:
+    entry = {"remote_addr": "203.0.113.9", "msec": time, "status": status, "request_uri": "/a"}
+    (visit,) = read_all("nginx-json", json.dumps(entry).encode(), SITE).visits
+    assert visit["visited_at"].isoformat() == "2024-03-12T10:00:00+00:00"
