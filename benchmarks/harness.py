@@ -30,7 +30,7 @@ from typing import Any, NoReturn, TypedDict
 
 import benchmarks
 
-_SUPPORT = {"generate", "guard", "harness"}
+_SUPPORT = {"generate", "guard", "harness", "harvest_chart"}
 """Modules of the package that are no benchmarks."""
 
 _OWN = {"benchmarks", "semrank"}
