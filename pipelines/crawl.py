@@ -15,8 +15,9 @@ from semrank.pipelines.manifest import Manifest
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import FRONTIER, HARVEST
 from semrank.transforms.columnar import files
+from semrank.transforms.frontier.budgets import is_known
 
-_COLUMNS = FRONTIER.columns("host", "score", "selected", "fetched", "held_back")
+_COLUMNS = FRONTIER.columns("host", "score", "selected", "last_fetched_at", "status", "held_back")
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class RoundFigures:
         ranker: what the score is.
         ranked: number of URLs of the frontier.
         selected: number of selected URLs.
-        new: selected URLs that the snapshot does not have.
+        new: selected URLs of which the snapshot has no fetch.
         known: selected URLs that were fetched before.
         hosts: number of hosts of the selected URLs.
         mean_score: mean score of the selected URLs, or None if nothing is selected.
@@ -111,7 +112,7 @@ class _Selection:
     def add(self, part: pa.Table) -> None:
         chosen = part.filter(part["selected"])
         self.selected += chosen.num_rows
-        self.new += chosen.num_rows - int(pc.sum(chosen["fetched"]).as_py() or 0)
+        self.new += chosen.num_rows - int(pc.sum(is_known(chosen)).as_py() or 0)
         self.score += math.fsum(chosen["score"].to_pylist())
         self.hosts.update(pc.unique(chosen["host"]).to_pylist())
 

@@ -1,6 +1,8 @@
 """Ranks several rounds, each from the pages that the last one selected: DIR/round-0000, DIR/round-0001, ...
 
-A run that was ended goes on after its last finished round. It stops early where a round selects nothing.
+The rounds replay a crawl over one snapshot, so pages that the snapshot has are offered until the crawl has chosen them,
+as with `rank --recrawl`. A run that was ended goes on after its last finished round. It stops early where a round
+selects nothing.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import argparse
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 
 from semrank.pipelines.cluster import path_for_workers
 from semrank.pipelines.config import QUEUE_GROUP, add_round_arguments
@@ -68,7 +71,8 @@ def rank_rounds(arguments: argparse.Namespace, beam_arguments: list[str], seeds:
     """
     if arguments.rounds < 1:
         raise InputError(f"--rounds: found {arguments.rounds}, expected a whole number of at least 1")
-    config = checked_config(arguments)
+    # What the crawl of these rounds has not chosen yet is new to it, whenever the snapshot's pages were fetched.
+    config = replace(checked_config(arguments), recrawl=True)
     options = beam_options(beam_arguments)
     memory = worker_memory(arguments, options)
     if seeds is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from semrank.pipelines.cli import main
-from tests.pipelines.test_rank import P13_CLICKS, P13_LINKS, P13_PAGES, link, url
+from tests.pipelines.test_rank import P13_CLICKS, P13_LINKS, P13_PAGES, START, link, url
 from tests.snapshots import read_rows, write_snapshot
 
 LINKS = [*P13_LINKS, link(5, 9), link(8, 10), link(9, 11)]
@@ -49,6 +49,20 @@ def test_queue_of_a_round_is_what_the_last_one_selected(finished: Path) -> None:
         assert selected
         assert not selected & ranked
     assert {row["url"] for row in read_rows(rounds[1] / "frontier")} >= {url(9), url(10)}
+
+
+def test_rounds_choose_pages_that_were_fetched_before_their_crawl_began(tmp_path: Path) -> None:
+    """One round leaves known pages alone; rounds replay a crawl, for which they are new until it chooses them."""
+    fetched = [{**page, "status": 200, "fetched_at": START} for page in PAGES]
+    write_snapshot(tmp_path / "snapshot", fetched, LINKS, P13_CLICKS)
+    (tmp_path / "seeds.txt").write_text("\n".join(map(url, (1, 2, 3))), encoding="utf-8")
+    assert run_rounds(tmp_path, 2, tmp_path / "rounds", "--max-urls", "3") == 0
+    for number in (0, 1):
+        rows = read_rows(tmp_path / "rounds" / f"round-{number:04d}" / "frontier")
+        assert sum(row["selected"] for row in rows) == 3
+    one = ["rank", "--snapshot", str(tmp_path / "snapshot"), "--seeds", str(tmp_path / "seeds.txt"), "--quiet"]
+    assert main([*one, "--output", str(tmp_path / "round"), "--profile", "paper-2013", "--max-urls", "3"]) == 0
+    assert {row["held_back"] for row in read_rows(tmp_path / "round" / "frontier")} == {"known"}
 
 
 def test_harvested_urls_are_not_ranked_again(tmp_path: Path) -> None:

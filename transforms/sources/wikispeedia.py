@@ -247,7 +247,9 @@ def read_articles(stream: BinaryIO) -> tuple[frozenset[str], list[SourceBatch]]:
 
 
 def read_texts(files: Iterator[SourceFile], articles: frozenset[str]) -> Iterator[SourceBatch]:
-    """Pages, one a text: URL, title and text of the article, status 200, language `en`, digest of the file.
+    """Pages, one a text: URL, title and text of the article, language `en`, digest of the file.
+
+    Status and time are null: the articles are a collection, and no crawl fetched them.
 
     A text of no listed article is rejected (article-unknown), as is one that is not UTF-8 (not-utf-8).
     """
@@ -267,7 +269,7 @@ def read_texts(files: Iterator[SourceFile], articles: frozenset[str]) -> Iterato
                     (
                         article_url(article),
                         None,
-                        200,
+                        None,
                         article_title(article),
                         text,
                         None,

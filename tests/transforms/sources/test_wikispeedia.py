@@ -247,7 +247,7 @@ def test_pages() -> None:
     assert batches[0].tables["pages"].schema.equals(PAGES.schema)
     assert page["url"] == f"{WIKI}%C3%85land"
     assert page["title"] == "Åland"
-    assert (page["status"], page["language"], page["fetched_at"]) == (200, "en", None)
+    assert (page["status"], page["language"], page["fetched_at"]) == (None, "en", None)
     assert str(page["content_digest"]).startswith("sha1:")
     assert rejects(batches) == [("not-utf-8", "a/Bird.txt"), ("article-unknown", "a/Unlisted.txt")]
 
