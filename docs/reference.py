@@ -134,6 +134,7 @@ MANIFESTS: dict[str, dict[str, str]] = {
         "inputs.snapshot": "its path, its kind, and the SHA-256 of its manifest",
         "threshold": "the score above which URLs were selected, calibrated or given; null: none",
         "inputs.queue": "where the queue came from, and its number of URLs",
+        "inputs.topic": "the seeds' strongest words, and their cohesion beside that of random pages",
         **_STAGES,
     },
     "evaluation": {

@@ -51,6 +51,7 @@ from semrank.pipelines.semrank_settings import (
     relation_settings,
     similarity_settings,
 )
+from semrank.pipelines.topic import scattered_warning, topic_of
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import (
     CLASSES,
@@ -406,13 +407,7 @@ def prepare_round(
     begin = time.time()
     read = folders.fingerprint(snapshot_path, "snapshot")
     snapshot = _snapshot(snapshot_path)
-    known = queue.urls if config.ranker == "semrank" else queue.harvest
-    if not snapshot_knows_any(known, snapshot.pages, snapshot.links):
-        first = known["url"][0].as_py()
-        raise InputError(
-            f"{queue.source}: none of its {known.num_rows} URLs is in the snapshot {snapshot_path} "
-            f"(first: {first}), expected at least one"
-        )
+    queue = _known_queue(snapshot, queue, config)
     if config.ranker == "ontology":
         # An ontology that can't be read is said before anything is touched.
         named_ontology(config.ontology, config.topic)
@@ -429,11 +424,38 @@ def prepare_round(
         *map(len, (snapshot.pages, snapshot.links, snapshot.clicks)),
     )
     log.info("queue %s: %s URLs", queue.source, f"{queue.urls.num_rows:,}")
+    topic = topic_of(snapshot.pages, queue, query=query_words(config), language=config.language)
+    if topic.scattered and pc.all(queue.harvest["seed"]).as_py():
+        log.warning("%s", scattered_warning(topic))
     made_of = {
+        "topic": topic.as_dict(),
         "snapshot": read,
         "queue": {"path": queue.source, "urls": queue.urls.num_rows},
     }
     return RoundJob(output, config, made_of, snapshot, queue, begin, pa.array([], pa.string()), rules)
+
+
+def _known_queue(snapshot: _Snapshot, queue: Queue, config: RoundConfig) -> Queue:
+    """The queue; for SemRank all that the crawl chose so far, if nothing of the queue is in the snapshot yet.
+
+    Raises:
+        InputError: the snapshot has nothing of that either.
+    """
+    if not snapshot_knows_any(queue.harvest, snapshot.pages, snapshot.links):
+        first = queue.harvest["url"][0].as_py()
+        raise InputError(
+            f"{queue.source}: none of its {queue.harvest.num_rows} URLs is in the snapshot {snapshot.path} "
+            f"(first: {first}), expected at least one"
+        )
+    if config.ranker != registry.SEMRANK or snapshot_knows_any(queue.urls, snapshot.pages, snapshot.links):
+        return queue
+    log.warning(
+        "none of the %d URLs that %s selected is in the snapshot yet: the round starts from all %d that were chosen so far",
+        queue.urls.num_rows,
+        queue.source,
+        queue.harvest.num_rows,
+    )
+    return replace(queue, urls=queue.harvest.select(queue.urls.column_names))
 
 
 def _check_queue_fits(queue: Queue, snapshot: _Snapshot, config: RoundConfig, memory: int | None) -> None:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from semrank.pipelines import folders
 from semrank.pipelines.config import RoundConfig
+from semrank.pipelines.topic import topic_lines
 from semrank.schemas.tables import FRONTIER, SCALE
 from semrank.transforms.frontier.budgets import is_known
 from semrank.transforms.ranking.reasons import main_reason
@@ -69,6 +70,7 @@ def round_summary(output: str, config: RoundConfig, manifest: dict[str, Any], *,
     selected = seen.held.pop("", 0)
     lines = [*_top_lines(seen.top, config), ""] if seen.top else []
     lines.append(f"{output}: {rows['frontier']:,} URLs ranked, {selected:,} selected{_kinds(seen)}, in {seconds:.1f} s")
+    lines += topic_lines(manifest["inputs"]["topic"]) if "topic" in manifest["inputs"] else []
     lines.append(_threshold_line(manifest["threshold"], config))
     lines.append(
         f"{rows['keywords']:,} keywords, {rows['relations']:,} relations, {rows['base_concepts']:,} base concepts"

@@ -61,7 +61,7 @@ class Limits:
         budget: number of URLs to select, shared among hosts, or None.
         refresh_share: part of `budget` or `max_urls` that is for pages that were fetched before, or None where pages
             are selected by their rank alone; what one pool does not use is for the other.
-        known: whether pages may be selected of which the snapshot says when, or with what status, they were fetched.
+        known: whether pages may be selected of which the snapshot says when they were fetched.
         private: whether URLs of the crawler's own network may be selected.
         rules: the scope of the crawl.
     """
@@ -107,11 +107,11 @@ def pools(rows: pa.Table) -> Int64s:
 
 
 def is_known(rows: pa.Table) -> pa.Array:
-    """Whether the snapshot says when each page was fetched, or with what status; bool[n].
+    """Whether the snapshot says when each page was fetched, bool[n].
 
-    A page without either is one of a collection, of which nobody knows whether a crawl has it.
+    A page without a time is one of a collection, of which nobody knows whether a crawl has it.
     """
-    return column_array(pc.or_(pc.is_valid(rows["last_fetched_at"]), pc.is_valid(rows["status"])))
+    return column_array(pc.is_valid(rows["last_fetched_at"]))
 
 
 def first_reasons(rows: pa.Table, limits: Limits) -> pa.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ def frontiers(draw: st.DrawFn) -> list[dict[str, Any]]:
                 "score": draw(st.sampled_from([0.0, 0.4, 0.5, 0.7, 1.0])),
                 "fetched": fetched,
                 "status": draw(st.sampled_from([None, 200, 404, 410])) if fetched else None,
+                "last_fetched_at": draw(st.sampled_from([None, datetime(2024, 1, 1, tzinfo=UTC)])) if fetched else None,
                 "change_probability": draw(st.sampled_from([None, 0.0, 0.25, 1.0])) if fetched else None,
             }
         )
@@ -84,7 +86,7 @@ def selected_plainly(rows: list[dict[str, Any]], limits: Limits, quality: dict[s
     held: dict[str, str | None] = {}
     left = []
     for row in rows:
-        known = row["status"] is not None and not limits.known
+        known = row["last_fetched_at"] is not None and not limits.known
         low = limits.threshold is not None and row["score"] <= limits.threshold
         gone = row["status"] in (404, 410)
         held[row["url"]] = "gone" if gone else "known" if known else "threshold" if low else None
