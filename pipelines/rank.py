@@ -450,7 +450,7 @@ def _known_queue(snapshot: _Snapshot, queue: Queue, config: RoundConfig) -> Queu
     if config.ranker != registry.SEMRANK or snapshot_knows_any(queue.urls, snapshot.pages, snapshot.links):
         return queue
     log.warning(
-        "none of the %d URLs that %s selected is in the snapshot yet: the round starts from all %d that were chosen so far",
+        "none of the %d URLs of %s is in the snapshot yet: the round starts from all %d that were chosen so far",
         queue.urls.num_rows,
         queue.source,
         queue.harvest.num_rows,

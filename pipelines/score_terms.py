@@ -84,7 +84,7 @@ def score_lines(facts: Mapping[str, Any], score: float | None) -> list[str]:
     terms = facts["terms"]
     if not any(term["contribution"] is not None for term in terms):
         return [*_table(terms), "  These terms only inform: the score is a place in an order."]
-    lines = [*_table(terms), f"  {'total':<16}{'':>12}  {'':>10}  {facts['total']:>+12.6f}"]
+    lines = [*_table(terms), f"  {'total':<16}{'':>13}  {'':>11}  {facts['total']:>+12.6f}"]
     if "spread" not in facts:
         return lines if score is None else [*lines, f"  The score is the total: {score:.6f}"]
     above, spread = facts["spreads_above"], facts["spread"]
@@ -95,12 +95,12 @@ def score_lines(facts: Mapping[str, Any], score: float | None) -> list[str]:
 
 
 def _table(terms: Sequence[Mapping[str, Any]]) -> list[str]:
-    lines = [f"  {'term':<16}{'value':>12}  {'weight':>10}  {'contribution':>12}  words or pages"]
+    lines = [f"  {'term':<16}{'value':>13}  {'weight':>11}  {'contribution':>12}  words or pages"]
     for term in terms:
-        value = "no number" if term["value"] is None else f"{term['value']:+.6f}"
-        weight = "" if term["weight"] is None else f"{term['weight']:.6f}"
+        value = "no number" if term["value"] is None else f"{term['value']:+.8g}"
+        weight = "" if term["weight"] is None else f"{term['weight']:.8g}"
         contribution = "" if term["contribution"] is None else f"{term['contribution']:+.6f}"
         detail = f"  {term['detail']}" if term["detail"] else ""
-        lines.append(f"  {term['term']:<16}{value:>12}  {weight:>10}  {contribution:>12}{detail}".rstrip())
+        lines.append(f"  {term['term']:<16}{value:>13}  {weight:>11}  {contribution:>12}{detail}".rstrip())
     known = [name for name in dict.fromkeys(term["term"] for term in terms) if name in LEGEND]
     return [*lines, *(f"    {name}: {LEGEND[name]}" for name in known)]

@@ -21,7 +21,7 @@ from semrank.schemas.tables import FRONTIER, KEYWORDS, RELATIONS
 from semrank.transforms.similarity.hierarchy import ics
 from tests.sample import ingest_sample
 
-NUMBER = r"[+-]?\d+\.\d+"
+NUMBER = r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 RANKERS = (
     "semrank",
     "cosine",
@@ -41,7 +41,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A first round of the sample web, and one that goes on from it by SemRank."""
     folder = tmp_path_factory.mktemp("explain")
     web, snapshot = f"{folder}/web", ingest_sample(folder)
-    seeds = ["--seeds", f"{web}/seeds.txt", "--ranker", "cosine", "--max-urls", "12"]
+    seeds = ["--seeds", f"{web}/seeds.txt", "--ranker", "cosine", "--max-urls", "12", "--recrawl"]
     assert main(["rank", "--snapshot", snapshot, *seeds, "--output", f"{folder}/first", "--quiet"]) == 0
     rank(folder, "semrank", "--write-lattices", "--max-per-host", "3")
     return folder
@@ -135,7 +135,7 @@ def test_both_concepts(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def check_sum(text: str, score: float) -> None:
     """The contributions that are printed add up to the total, and the score follows from it as it is said."""
     table = text.split("contribution  words or pages\n")[1]
-    lines = [line for line in table.splitlines() if re.match(rf"  [\w-]+ +{NUMBER}  ", line)]
+    lines = [line for line in table.splitlines() if re.match(rf"  [\w-]+ +{NUMBER} +{NUMBER} +{NUMBER}", line)]
     parts = [re.match(rf"  [\w-]+ +({NUMBER}) +({NUMBER}) +({NUMBER})", line) for line in lines]
     numbers = [tuple(map(float, part.groups())) for part in parts if part]
     total = float(re.search(rf"\n  total +({NUMBER})\n", table)[1])  # type: ignore[index]
