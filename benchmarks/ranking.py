@@ -3,14 +3,17 @@
 As one of the benchmarks: scores by `focused`, the facts being there, against counting the words of the same pages'
 texts in a loop, on generated articles that link to each other.
 
-As a command it evaluates, which takes an hour or two on Wikispeedia:
+As a command it evaluates, which takes some hours for both webs:
 
     python -m benchmarks.ranking --source DIR|URL --output DIR     # Wikispeedia, from where `semrank dataset` takes it
+    python -m benchmarks.ranking --manuals DIR --output DIR        # unpacked HTML manuals
     python -m benchmarks.ranking --quick --output DIR              # the product's own sample
 
-The topics of Wikispeedia are its leaf categories of 40 to 200 articles; in the order of their names every other one is
-for tuning, the rest is held out: constants were chosen with the first half alone. For each half all rankers are
-compared by `semrank evaluate` (DIR/tuning, DIR/held-out), and `focused` with itself without each of its parts.
+Topics have 40 to 200 pages: the leaf categories of Wikispeedia, and the sections of manuals that hold no other such
+section. In the order of their names every other one is for tuning, the rest is held out: constants were chosen with the
+first half alone. For each half all rankers are compared by `semrank evaluate` in all modes (DIR/WEB/tuning,
+DIR/WEB/held-out), which is printed as the tables of docs/ranking.md, and `focused` with itself without each of its
+parts.
 """
 
 from __future__ import annotations
@@ -35,7 +38,15 @@ from benchmarks.harness import Result, compare
 from benchmarks.keywords import articles
 from semrank.pipelines import evaluation_topics
 from semrank.pipelines.cli import main as semrank
-from semrank.pipelines.evaluation_config import CONTENT, FRONTIER, EvaluationConfig
+from semrank.pipelines.evaluation_config import (
+    ALL,
+    CONTENT,
+    FRONTIER,
+    MODE_CHOICES,
+    OMNISCIENT,
+    EvaluationConfig,
+    known_rankers,
+)
 from semrank.pipelines.evaluation_crawls import facts_makers, replay_topics
 from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_results import Results
@@ -123,11 +134,32 @@ def _seconds(work: Callable[[], object]) -> float:
 # --- the evaluation --------------------------------------------------------------------------------------------------
 
 
-def topic_halves(topics: pa.Table) -> dict[str, pa.Table]:
-    """The topics for tuning and those held out: leaf categories of a fitting size, in turn by the order of names."""
-    counts = Counter(topics["topic"].to_pylist())
+def leaf_categories(counts: Mapping[str, int]) -> list[str]:
+    """Topics of a fitting size that have no topics below them, by name.
+
+    Args:
+        counts: topic -> number of its pages.
+    """
     parents = {topic.rpartition(".")[0] for topic in counts}
-    leaves = sorted(topic for topic in counts if topic not in parents and LEAST_PAGES <= counts[topic] <= MOST_PAGES)
+    return sorted(topic for topic in counts if topic not in parents and LEAST_PAGES <= counts[topic] <= MOST_PAGES)
+
+
+def lowest_sections(counts: Mapping[str, int]) -> list[str]:
+    """Topics of a fitting size that have no such topics below them, by name; the number of pages is by topic."""
+    fitting = sorted(topic for topic in counts if LEAST_PAGES <= counts[topic] <= MOST_PAGES)
+    return [topic for topic in fitting if not any(other.startswith(f"{topic}.") for other in fitting)]
+
+
+def topic_halves(
+    topics: pa.Table, chosen: Callable[[Mapping[str, int]], list[str]] = leaf_categories
+) -> dict[str, pa.Table]:
+    """The topics for tuning and those held out, in turn by the order of names.
+
+    Args:
+        topics: a table of `TOPICS`.
+        chosen: gives the topics to take from the number of pages of each.
+    """
+    leaves = chosen(Counter(topics["topic"].to_pylist()))
     return {
         "tuning": topics.filter(pc.is_in(topics["topic"], pa.array(leaves[0::2], pa.string()))),
         "held-out": topics.filter(pc.is_in(topics["topic"], pa.array(leaves[1::2], pa.string()))),
@@ -174,6 +206,31 @@ def ablation(snapshot: Path, topics: Path, config: EvaluationConfig) -> pa.Table
     return Results.of(crawls, list(ranks), config).summary
 
 
+def table_lines(summary: pa.Table) -> Iterator[str]:
+    """An evaluation as a table in Markdown: harvest / recall of each ranker in each mode, with intervals.
+
+    Where `omniscient` was evaluated, the shares of what it reaches stand in parentheses.
+    """
+    rows = {(row["ranker"], row["mode"], row["measure"]): row for row in summary.to_pylist()}
+    rankers, modes = (list(dict.fromkeys(key[side] for key in rows)) for side in (0, 1))
+    yield "| ranker | " + " | ".join(modes) + " |"
+    yield "|---|" + "---|" * len(modes)
+    for ranker in rankers:
+        cells = []
+        for mode in modes:
+            own, best = (
+                [rows.get((name, mode, measure)) for measure in ("harvest", "recall")] for name in (ranker, OMNISCIENT)
+            )
+            shares = [f"{row['mean'] / most['mean']:.0%}" for row, most in zip(own, best, strict=True) if row and most]
+            reached = f" ({', '.join(shares)})" if shares and ranker != OMNISCIENT else ""
+            cells.append(" / ".join(_with_interval(row) for row in own if row) + reached)
+        yield f"| {ranker} | " + " | ".join(cells) + " |"
+
+
+def _with_interval(row: Mapping[str, Any]) -> str:
+    return f"{row['mean']:.3f}" + ("" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]")
+
+
 def ablation_lines(halves: Mapping[str, pa.Table]) -> Iterator[str]:
     """The ablation as a table in Markdown: change of harvest and recall when a part is left out, by half.
 
@@ -205,39 +262,74 @@ def _change(row: dict[str, float | None]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Evaluates all rankers; gives the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ranking", description=(__doc__ or "").split("\n")[0])
-    data = parser.add_mutually_exclusive_group(required=True)
-    data.add_argument("--source", metavar="DIR|URL", help="files of Wikispeedia")
-    data.add_argument("--quick", action="store_true", help="the sample instead, in small crawls")
-    parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="folder of snapshot and evaluations")
-    parser.add_argument("--rankers", default=",".join(registry.RANKERS), metavar="A,B", help="whom to compare")
+    parser.add_argument("--source", metavar="DIR|URL", help="files of Wikispeedia")
+    parser.add_argument("--manuals", metavar="DIR", help="folder of unpacked HTML manuals")
+    parser.add_argument("--quick", action="store_true", help="the sample instead, in small crawls")
+    parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="folder of snapshots and evaluations")
+    parser.add_argument("--rankers", default=",".join(known_rankers()), metavar="A,B", help="whom to compare")
+    parser.add_argument("--mode", choices=MODE_CHOICES, default=ALL, help="how crawls are replayed (default all)")
+    parser.add_argument("--no-ablation", action="store_true", help="leave out what each part of `focused` is worth")
     parsed = parser.parse_args(arguments)
     folder: Path = parsed.output
-    snapshot = folder / "snapshot"
+    config = EvaluationConfig(("focused",))
+    webs: dict[str, dict[str, pa.Table]] = {}
     if parsed.quick:
-        web = folder / "web"
-        _command("sample", "--output", str(web), "--overwrite")
-        inputs = ["--warc", f"{web}/warc/*", "--clicks", f"{web}/clicks/*"]
-        _command("ingest", *inputs, "--output", str(snapshot), "--overwrite")
-        topics = pq.read_table(web / "topics.parquet")
-        few = pc.unique(topics["topic"]).sort()[:QUICK_TOPICS]
-        halves = {"sample": topics.filter(pc.is_in(topics["topic"], few))}
+        webs["sample"] = _sample(folder / "sample")
         config = EvaluationConfig(("focused",), budget=20, batch=10, seed_sets=1)
-    else:
-        _command("dataset", "wikispeedia", "--source", parsed.source, "--output", str(snapshot), "--overwrite")
-        halves = topic_halves(pq.read_table(snapshot / "topics.parquet"))
-        config = EvaluationConfig(("focused",))
-    summaries = {}
+    for name, source, chosen in (
+        ("wikispeedia", parsed.source, leaf_categories),
+        ("manuals", parsed.manuals, lowest_sections),
+    ):
+        if source is not None:
+            snapshot = folder / name / "snapshot"
+            _command("dataset", name, "--source", source, "--output", str(snapshot), "--overwrite")
+            webs[name] = topic_halves(pq.read_table(snapshot / "topics.parquet"), chosen)
+    if not webs:
+        parser.error("one of --source, --manuals and --quick is required")
+    for name, halves in webs.items():
+        _evaluate(folder / name, halves, parsed, config)
+    return 0
+
+
+def _sample(folder: Path) -> dict[str, pa.Table]:
+    """Makes a snapshot of the product's sample in a folder; gives a few of its topics."""
+    web = folder / "web"
+    _command("sample", "--output", str(web), "--overwrite")
+    inputs = ["--warc", f"{web}/warc/*", "--clicks", f"{web}/clicks/*"]
+    _command("ingest", *inputs, "--output", str(folder / "snapshot"), "--overwrite")
+    topics = pq.read_table(web / "topics.parquet")
+    few = pc.unique(topics["topic"]).sort()[:QUICK_TOPICS]
+    return {"sample": topics.filter(pc.is_in(topics["topic"], few))}
+
+
+def _evaluate(
+    folder: Path, halves: Mapping[str, pa.Table], parsed: argparse.Namespace, config: EvaluationConfig
+) -> None:
+    """Evaluates the rankers on each half of the topics of one web and prints the tables."""
+    snapshot, summaries = folder / "snapshot", {}
+    options = ["--budget", str(config.budget), "--batch", str(config.batch), "--seed-sets", str(config.seed_sets)]
     for half, topics in halves.items():
         path = folder / f"{half}.parquet"
         pq.write_table(topics, path)
-        print(f"\n{half} topics", flush=True)
-        options = ["--budget", str(config.budget), "--batch", str(config.batch), "--seed-sets", str(config.seed_sets)]
-        inputs = ["--snapshot", str(snapshot), "--topics", str(path), "--rankers", parsed.rankers]
+        print(f"\n{folder.name}, {half} topics\n", flush=True)
+        inputs = [
+            "--snapshot",
+            str(snapshot),
+            "--topics",
+            str(path),
+            "--rankers",
+            parsed.rankers,
+            "--mode",
+            parsed.mode,
+        ]
         _command("evaluate", *inputs, "--output", str(folder / half), "--overwrite", *options)
-        summaries[half] = ablation(snapshot, path, config)
-    print("\nwhat each term of `focused` is worth: the change when it is left out\n")
-    print(*ablation_lines(summaries), sep="\n")
-    return 0
+        print()
+        print(*table_lines(pq.read_table(folder / half / "summary")), sep="\n")
+        if not parsed.no_ablation:
+            summaries[half] = ablation(snapshot, path, config)
+    if summaries:
+        print("\nwhat each term of `focused` is worth: the change when it is left out\n")
+        print(*ablation_lines(summaries), sep="\n")
 
 
 def _command(*words: str) -> None:

@@ -28,6 +28,28 @@ def test_topics_are_leaves_of_a_fitting_size_in_turn() -> None:
     assert halves["tuning"].num_rows == 40 + 100 + 60
 
 
+def test_sections_are_the_lowest_of_a_fitting_size() -> None:
+    sizes = {"m": 300, "m.a": 120, "m.a.x": 39, "m.b": 150, "m.b.x": 60, "m.b.y": 41, "m.bc": 80, "n": 200, "o": 20}
+    assert ranking.lowest_sections(sizes) == ["m.a", "m.b.x", "m.b.y", "m.bc", "n"]
+
+
+def test_an_evaluation_as_a_table() -> None:
+    rows = [
+        (ranker, mode, measure, 100, topics, mean, *ends, None, None, None)
+        for ranker, means in {"cosine": (0.125, 0.25), "omniscient": (0.5, 0.75)}.items()
+        for mode, topics, ends in (("frontier", 2, (0.1, 0.9)), ("expand", 1, (None, None)))
+        for measure, mean in zip(("harvest", "recall"), means, strict=True)
+    ]
+    columns = zip(*rows, strict=True)
+    table = pa.table([pa.array(c, f.type) for c, f in zip(columns, SUMMARY.schema, strict=True)], schema=SUMMARY.schema)
+    assert list(ranking.table_lines(table)) == [
+        "| ranker | frontier | expand |",
+        "|---|---|---|",
+        "| cosine | 0.125 [0.100, 0.900] / 0.250 [0.100, 0.900] (25%, 33%) | 0.125 / 0.250 (25%, 33%) |",
+        "| omniscient | 0.500 [0.100, 0.900] / 0.750 [0.100, 0.900] | 0.500 / 0.750 |",
+    ]
+
+
 def test_variants_lack_one_part_each_and_leave_no_trace() -> None:
     found = ranking.variants()
     assert next(iter(found)) == "focused"
@@ -86,7 +108,7 @@ def test_a_ranking_is_timed_in_both_modes() -> None:
 
 
 def test_the_quick_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ranking.main(["--quick", "--output", str(tmp_path), "--rankers", "focused,keyword"]) == 0
+    assert ranking.main(["--quick", "--output", str(tmp_path), "--rankers", "focused,keyword,omniscient"]) == 0
     shown = capsys.readouterr().out
     assert "sample topics" in shown
     assert "| frontier | focused |" in shown
@@ -94,4 +116,5 @@ def test_the_quick_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "| frontier | - " in shown
     # What is known before a fetch counts where the text is not known.
     assert "| content | - anchor |" not in shown
-    assert pq.read_table(tmp_path / "sample" / "curve").num_rows > 0
+    assert "| ranker | frontier | content | expand |" in shown
+    assert pq.read_table(tmp_path / "sample" / "sample" / "curve").num_rows > 0
