@@ -9,12 +9,13 @@ Archive's "ARC File Format" (version 1 and 2 header lines).
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 import zstandard
+
+from semrank.transforms.sources.inflate import DAMAGE, GZIP_MAGIC, ZSTD_MAGIC, Inflater, gzip_inflater, zstd_inflater
 
 DEFAULT_MAX_RECORD_BYTES = 20 << 20
 """Bytes of a record's block that are taken: pages are far smaller, and what is larger is video or an archive."""
@@ -28,17 +29,10 @@ MAX_HEADER_BYTES = 1 << 16
 READ_BYTES = 1 << 16
 """Bytes read from the file at once; what is left of them is copied at the end of each frame, so more costs more."""
 
-INFLATED_BYTES = 1 << 18
-"""Bytes that a frame gives at once, however much its compressed bytes would give."""
-
-_GZIP_MAGIC = b"\x1f\x8b\x08"
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # how a zstd file with its own dictionary begins
 _SKIPPABLE_HEAD_BYTES = 8  # magic and size of a skippable frame
 _MAX_DICTIONARY_BYTES = 8 << 20  # zstd's own tools train dictionaries of 110 KB
-_ZSTD_PIECE_BYTES = 512  # fed to zstd at once, whose output per call nothing else bounds: 4 bytes may give 128 KiB
 _PROBE_BYTES = 512  # decompressed bytes that show whether a frame begins with a record
-_DAMAGE = (zlib.error, zstandard.ZstdError)
 _WARC_LINE = re.compile(rb"WARC/[0-9]+\.[0-9]+[ \t]*\r?\n")
 _WARC_START = re.compile(rb"WARC/[0-9]+\.[0-9]+[ \t]*\r?\n[!-9;-~]+[ \t]*:")
 _ARC_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -425,12 +419,12 @@ def begins_record(data: bytes) -> bool:
 
 def may_be_archive(head: bytes) -> bool:
     """Whether a file that begins with these bytes (some thousand) can hold records; damaged ones may."""
-    if head.startswith(_ZSTD_MAGIC) or _ZSTD_SKIPPABLE.match(head):
+    if head.startswith(ZSTD_MAGIC) or _ZSTD_SKIPPABLE.match(head):
         return True
-    if head.startswith(_GZIP_MAGIC):
+    if head.startswith(GZIP_MAGIC):
         try:
-            head = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(head, len(head))
-        except zlib.error:
+            head = gzip_inflater().inflate(head)[0]
+        except DAMAGE:
             return True
     return not head or b"WARC/" in head or head.lstrip().startswith(b"filedesc:") or begins_record(head)
 
@@ -440,49 +434,6 @@ def _plain_chunks(stream: BinaryIO, start: int) -> Iterator[_Chunk]:
     while data := stream.read(READ_BYTES):
         yield _Chunk(data, start, 1)
         start += len(data)
-
-
-class _Inflater(Protocol):
-    """Decompresses one frame."""
-
-    @property
-    def eof(self) -> bool:
-        """Whether the frame has ended."""
-
-    def inflate(self, raw: bytes) -> tuple[bytes, bytes]:
-        """Some decompressed bytes, and what is left of `raw`.
-
-        Raises:
-            zlib.error, zstandard.ZstdError: the frame is damaged.
-        """
-
-
-class _GzipInflater:
-    def __init__(self) -> None:
-        self._inner = zlib.decompressobj(16 + zlib.MAX_WBITS)
-
-    @property
-    def eof(self) -> bool:
-        return self._inner.eof
-
-    def inflate(self, raw: bytes) -> tuple[bytes, bytes]:
-        data = self._inner.decompress(raw, INFLATED_BYTES)
-        return data, self._inner.unused_data if self._inner.eof else self._inner.unconsumed_tail
-
-
-class _ZstdInflater:
-    def __init__(self, dictionary: bytes | None) -> None:
-        known = None if dictionary is None else zstandard.ZstdCompressionDict(dictionary)
-        self._inner = zstandard.ZstdDecompressor(dict_data=known).decompressobj()
-
-    @property
-    def eof(self) -> bool:
-        return self._inner.eof
-
-    def inflate(self, raw: bytes) -> tuple[bytes, bytes]:
-        data = self._inner.decompress(raw[:_ZSTD_PIECE_BYTES])
-        rest = raw[_ZSTD_PIECE_BYTES:]
-        return data, self._inner.unused_data + rest if self._inner.eof else rest
 
 
 @dataclass(frozen=True)
@@ -497,28 +448,28 @@ class _Codec:
     magic: bytes
     dictionary: bytes | None = None
 
-    def inflater(self) -> _Inflater:
-        return _GzipInflater() if self.magic == _GZIP_MAGIC else _ZstdInflater(self.dictionary)
+    def inflater(self) -> Inflater:
+        return gzip_inflater() if self.magic == GZIP_MAGIC else zstd_inflater(self.dictionary)
 
 
 def _codec(stream: BinaryIO) -> _Codec | None:
     """How the file is compressed, by its first bytes; None if it is not."""
     stream.seek(0)
     head = stream.read(_SKIPPABLE_HEAD_BYTES)
-    if head.startswith(_GZIP_MAGIC):
-        return _Codec(_GZIP_MAGIC)
-    if head.startswith(_ZSTD_MAGIC):
-        return _Codec(_ZSTD_MAGIC)
+    if head.startswith(GZIP_MAGIC):
+        return _Codec(GZIP_MAGIC)
+    if head.startswith(ZSTD_MAGIC):
+        return _Codec(ZSTD_MAGIC)
     if not _ZSTD_SKIPPABLE.match(head):
         return None
     # The draft specification of WARC with zstd puts the dictionary into a skippable frame, itself perhaps compressed.
     content = stream.read(min(int.from_bytes(head[4:], "little"), _MAX_DICTIONARY_BYTES))
-    if content.startswith(_ZSTD_MAGIC):
+    if content.startswith(ZSTD_MAGIC):
         try:
             content = zstandard.ZstdDecompressor().decompress(content, max_output_size=_MAX_DICTIONARY_BYTES)
         except zstandard.ZstdError:
             content = b""
-    return _Codec(_ZSTD_MAGIC, content or None)
+    return _Codec(ZSTD_MAGIC, content or None)
 
 
 def _frame_chunks(stream: BinaryIO, start: int, codec: _Codec) -> Iterator[_Chunk]:
@@ -538,11 +489,11 @@ def _frame_chunks(stream: BinaryIO, start: int, codec: _Codec) -> Iterator[_Chun
                 while data:
                     yield _Chunk(data, sync)
                     data = frames.more()
-            except _DAMAGE:
-                problem = "frame-damaged"
-                break
             except EOFError:
                 problem = "frame-truncated"
+                break
+            except DAMAGE:
+                problem = "frame-damaged"
                 break
         else:
             if frames.finished:
@@ -572,7 +523,7 @@ class _Frames:
                     self._raw = self._raw.lstrip(b"\0") + more
                     continue
             self.start = self._read_to - len(self._raw)
-            if not _ZSTD_SKIPPABLE.match(self._raw) or self._codec.magic != _ZSTD_MAGIC:
+            if not _ZSTD_SKIPPABLE.match(self._raw) or self._codec.magic != ZSTD_MAGIC:
                 break
             self._skip(_SKIPPABLE_HEAD_BYTES + int.from_bytes(self._raw[4:_SKIPPABLE_HEAD_BYTES], "little"))
         self.finished = not self._raw.strip(b"\0")
@@ -603,7 +554,7 @@ class _Frames:
         """Further bytes of the frame; none at its end.
 
         Raises:
-            zlib.error, zstandard.ZstdError: the frame is damaged.
+            DAMAGE: the frame is damaged.
             EOFError: the file ends inside the frame.
         """
         while not self._inflater.eof:
@@ -645,7 +596,7 @@ def _begins_frame(stream: BinaryIO, raw: bytes, codec: _Codec) -> bool:
             head += data
             if not raw and not inflater.eof and len(head) < _PROBE_BYTES:
                 raw = stream.read(READ_BYTES)
-    except _DAMAGE:
+    except DAMAGE:
         return False
     finally:
         stream.seek(behind)

@@ -8,9 +8,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 from semrank.transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
 from semrank.transforms.sources.batch import MAX_REJECT_CHARS
-from semrank.transforms.sources.logs.lines import DamagedStreamError, decompressed
+from semrank.transforms.sources.logs.lines import RECORD_TOO_LARGE, blocks
 
-_MARK = b"\xef\xbb\xbf"
+BLOCK_BYTES = 1 << 20
+"""Bytes of lines that are split at once."""
+
 _EXACT_FLOATS = 2.0**53  # beyond, a float64 is no exact integer
 _STATUS_DIGITS = 3
 
@@ -20,7 +22,7 @@ class Line(NamedTuple):
 
     Attributes:
         data: the bytes.
-        problem: record-too-large or frame-damaged; None if there is none.
+        problem: record-too-large or record-truncated; None if there is none.
     """
 
     data: bytes
@@ -30,38 +32,16 @@ class Line(NamedTuple):
 def read_lines(stream: BinaryIO, max_line_bytes: int = DEFAULT_MAX_RECORD_BYTES) -> Iterator[Line]:
     """The lines of a stream, except empty ones; gzip, bzip2 and Zstandard are told by the first bytes.
 
-    A compressed stream that breaks off gives the line that it breaks off in as frame-damaged.
+    A compressed stream that breaks off gives the line that it breaks off in as record-truncated.
     """
-    rest: list[bytes] = []
-    size = 0
-    first = True
-    try:
-        for chunk in decompressed(stream):
-            pieces = chunk.split(b"\n")
-            for piece in pieces[:-1]:
-                line = b"".join([*rest, piece]) if rest else piece
-                size += len(piece)
-                if first:
-                    line, first = line.removeprefix(_MARK), False
-                if size > max_line_bytes:
-                    yield Line(line[:MAX_REJECT_CHARS], "record-too-large")
-                elif line.strip():
-                    yield Line(line, None)
-                rest, size = [], 0
-            tail = pieces[-1]
-            size += len(tail)
-            if tail and size - len(tail) <= max_line_bytes:  # of a line that is too large only the head is kept
-                rest.append(tail)
-    except DamagedStreamError as damage:
-        yield Line(b"".join(rest)[:MAX_REJECT_CHARS] or str(damage).encode(), "frame-damaged")
-        return
-    line = b"".join(rest)
-    if first:
-        line = line.removeprefix(_MARK)
-    if size > max_line_bytes:
-        yield Line(line[:MAX_REJECT_CHARS], "record-too-large")
-    elif line.strip():
-        yield Line(line, None)
+    for block in blocks(stream, block_bytes=BLOCK_BYTES, max_line_bytes=max_line_bytes):
+        for line in block.data.split(b"\n"):
+            if len(line) > max_line_bytes:
+                yield Line(line[:MAX_REJECT_CHARS], RECORD_TOO_LARGE)
+            elif line.strip():
+                yield Line(line, None)
+        for reason, piece in block.damaged:
+            yield Line(piece[:MAX_REJECT_CHARS], reason)
 
 
 def parse_object(line: bytes) -> dict[str, Any] | str:

@@ -234,7 +234,7 @@ def test_compressed_and_damaged_lines() -> None:
     whole = together(read_json_lines(stream(gzip.compress(content)), table="pages", source="f"))
     assert whole["used"] == 2_000
     cut = together(read_json_lines(stream(gzip.compress(content)[:-3_000]), table="pages", source="f"))
-    assert cut["rejected"] == {"frame-damaged": 1}
+    assert cut["rejected"] == {"record-truncated": 1}
     assert [row["url"] for row in cut["pages"]] == [f"http://a/{number}" for number in range(cut["used"])]
 
 

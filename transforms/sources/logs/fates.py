@@ -15,7 +15,7 @@ from semrank.transforms.sources.logs.visits import VISITS, LogBatch
 
 Bools = npt.NDArray[np.bool_]
 
-LAYOUT_UNKNOWN, RECORD_TRUNCATED = "layout-unknown", "record-truncated"
+LAYOUT_UNKNOWN = "layout-unknown"
 
 Quote = Callable[[int], str]
 """The text that a reject row quotes of record number i."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import bz2
 import io
 import re
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-import zstandard
+from semrank.transforms.sources.inflate import DAMAGE, MAGIC_BYTES, PIECE_BYTES, Inflater, inflated, inflater_for
 
 BLOCK_BYTES = 8 << 20
 """Bytes of text that are worked on at once: fixed costs (some 5 ms) do not show, and a worker holds a block ten times
@@ -19,60 +17,12 @@ MAX_LINE_BYTES = 1 << 20
 """Bytes a line may have. Servers cut requests at 8-64 KiB; what is longer is no log."""
 
 _READ_BYTES = 1 << 18
-_COMPRESSED_BYTES = 512  # fed at once to a decompressor: zstd, which nothing else bounds, gives 16 MiB at worst
-_INFLATED_BYTES = 1 << 20  # given at once by bzip2, whose blocks of some 40 bytes may hold 45 MB
 
-
-class _Bzip2:
-    """bzip2 whose output comes in bounded pieces; otherwise as its decompressor in the standard library."""
-
-    def __init__(self) -> None:
-        self._inner = bz2.BZ2Decompressor()
-
-    @property
-    def eof(self) -> bool:
-        return self._inner.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._inner.unused_data
-
-    def pieces(self, data: bytes) -> Iterator[bytes]:
-        yield self._inner.decompress(data, _INFLATED_BYTES)
-        while not (self._inner.eof or self._inner.needs_input):
-            yield self._inner.decompress(b"", _INFLATED_BYTES)
-
-
-class _Single:
-    """A decompressor that gives all at once, whose input bounds its output."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
-    @property
-    def eof(self) -> bool:
-        return bool(self._inner.eof)
-
-    @property
-    def unused_data(self) -> bytes:
-        return bytes(self._inner.unused_data)
-
-    def pieces(self, data: bytes) -> Iterator[bytes]:
-        yield self._inner.decompress(data)
-
-
-_DECOMPRESSORS: tuple[tuple[re.Pattern[bytes], Callable[[], _Bzip2 | _Single]], ...] = (
-    (re.compile(rb"\x1f\x8b\x08"), lambda: _Single(zlib.decompressobj(wbits=31))),
-    (re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"), _Bzip2),
-    (re.compile(rb"\x28\xb5\x2f\xfd"), lambda: _Single(zstandard.ZstdDecompressor().decompressobj())),
-)
-"""How gzip (RFC 1952), bzip2 (with its first block's mark: text may begin with BZh) and Zstandard (RFC 8878) begin."""
+RECORD_TRUNCATED, RECORD_TOO_LARGE = "record-truncated", "record-too-large"
+"""Why a piece of a stream is no line: the stream breaks off inside it, or it is over the limit."""
 
 MARK = b"\xef\xbb\xbf"
 """U+FEFF in UTF-8, no part of a file's first line."""
-
-MAGIC_BYTES = 10
-"""Bytes that tell whether a file is compressed."""
 
 
 class Block(NamedTuple):
@@ -95,20 +45,23 @@ class DamagedStreamError(Exception):
 
 def is_compressed(head: bytes) -> bool:
     """Whether a file that begins with these bytes (`MAGIC_BYTES` are enough) is gzip, bzip2 or Zstandard."""
-    return any(magic.match(head) for magic, _ in _DECOMPRESSORS)
+    return inflater_for(head) is not None
 
 
-def blocks(stream: BinaryIO, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
+def blocks(
+    stream: BinaryIO, *, block_bytes: int = BLOCK_BYTES, max_line_bytes: int = MAX_LINE_BYTES
+) -> Iterator[Block]:
     """Whole lines of a stream, decompressed where its first bytes say that it is compressed.
 
     Args:
         stream: text, gzip (members may follow each other), bzip2 or Zstandard.
         block_bytes: size of a block before its last line.
+        max_line_bytes: bytes a line may have.
 
     Yields:
-        Blocks of at least one line or damaged piece. A stream that breaks off gives what was read before, the lines
-        cut in the middle as a damaged piece "record-truncated"; lines over `MAX_LINE_BYTES` give "record-too-long"
-        with their head.
+        Blocks of at least one line or damaged piece. A stream that breaks off gives what was read before, the line cut
+        in the middle as a damaged piece `RECORD_TRUNCATED`. Of lines over `max_line_bytes` those that fill a block give
+        `RECORD_TOO_LARGE` with their head; shorter ones are lines of the block.
     """
     parts: list[bytes] = []
     size = 0
@@ -122,7 +75,7 @@ def blocks(stream: BinaryIO, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Bloc
             rest = b"".join(parts)
             cut = rest.rfind(b"\n") + 1
             tail = rest[cut:] or str(damage).encode()
-            yield Block(rest[:cut], (*damaged, ("record-truncated", tail)), unterminated=False)
+            yield Block(rest[:cut], (*damaged, (RECORD_TRUNCATED, tail)), unterminated=False)
             return
         if chunk is None:
             break
@@ -133,13 +86,13 @@ def blocks(stream: BinaryIO, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Bloc
             chunk, skipping = chunk[end:], False
         parts.append(chunk)
         size += len(chunk)
-        if size < block_bytes:
+        if size < block_bytes or (b"\n" not in chunk and size <= max_line_bytes):
             continue
         data = b"".join(parts)
         cut = data.rfind(b"\n") + 1
         rest = data[cut:]
-        if len(rest) > MAX_LINE_BYTES:
-            damaged.append(("record-too-long", rest[:MAX_LINE_BYTES]))
+        if len(rest) > max_line_bytes:
+            damaged.append((RECORD_TOO_LARGE, rest[:max_line_bytes]))
             rest, skipping = b"", True
         parts, size = [rest], len(rest)
         if cut or damaged:
@@ -168,30 +121,32 @@ def decompressed(stream: BinaryIO) -> Iterator[bytes]:
     head = b""
     while len(head) < MAGIC_BYTES and (more := _read(stream, _READ_BYTES)):
         head += more
-    make = next((make for magic, make in _DECOMPRESSORS if magic.match(head)), None)
+    make = inflater_for(head)
     if make is None:
         while head:
             yield head
             head = _read(stream, _READ_BYTES)
         return
-    decompressor = None
+    inflater: Inflater | None = None
     while head:
-        for start in range(0, len(head), _COMPRESSED_BYTES):
-            piece = head[start : start + _COMPRESSED_BYTES]
-            while piece:
-                if decompressor is None:
-                    if not piece.strip(b"\0"):  # padding after the last member, as tapes and some tools leave it
+        for start in range(0, len(head), PIECE_BYTES):
+            raw = head[start : start + PIECE_BYTES]
+            while raw:
+                if inflater is None:
+                    if not raw.strip(b"\0"):  # padding after the last member, as tapes and some tools leave it
                         break
-                    decompressor = make()
+                    inflater = make()
                 try:
-                    yield from filter(None, decompressor.pieces(piece))
-                except (OSError, EOFError, ValueError, zlib.error, zstandard.ZstdError) as cause:
+                    for data, rest in inflated(inflater, raw):
+                        raw = rest
+                        if data:
+                            yield data
+                except DAMAGE as cause:
                     raise DamagedStreamError(f"compressed data is damaged: {cause}") from cause
-                piece = b""
-                if decompressor.eof:
-                    piece, decompressor = decompressor.unused_data, None
+                if inflater.eof:
+                    inflater = None
         head = _read(stream, _READ_BYTES)
-    if decompressor is not None:
+    if inflater is not None:
         raise DamagedStreamError("compressed data ends before its end mark")
 
 

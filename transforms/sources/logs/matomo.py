@@ -21,8 +21,8 @@ import pyarrow as pa
 from semrank.schemas.tables import CLICKS
 from semrank.transforms.sources.batch import MAX_BATCH_RECORDS
 from semrank.transforms.sources.json_lines import whole_number
-from semrank.transforms.sources.logs.fates import RECORD_TRUNCATED, Tally
-from semrank.transforms.sources.logs.lines import DamagedStreamError, decompressed
+from semrank.transforms.sources.logs.fates import Tally
+from semrank.transforms.sources.logs.lines import RECORD_TOO_LARGE, RECORD_TRUNCATED, DamagedStreamError, decompressed
 from semrank.transforms.sources.logs.options import LogOptions
 from semrank.transforms.sources.logs.searches import query_text
 from semrank.transforms.sources.logs.times import MICROSECONDS
@@ -115,7 +115,7 @@ class _Splitter:
         self._text = text[begin:]
         self._scanned = max(0, self._scanned - begin)
         if len(self._text) > MAX_VISIT_BYTES:
-            yield "record-too-long", self.rest()
+            yield RECORD_TOO_LARGE, self.rest()
 
     def _bounds(self, text: bytes) -> list[int]:
         """Places of the first and last braces of outermost objects in what was not looked at yet."""

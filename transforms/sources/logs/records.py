@@ -7,8 +7,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from semrank.transforms.sources.logs.fates import LAYOUT_UNKNOWN, RECORD_TRUNCATED, Tally
-from semrank.transforms.sources.logs.lines import blocks
+from semrank.transforms.sources.logs.fates import LAYOUT_UNKNOWN, Tally
+from semrank.transforms.sources.logs.lines import RECORD_TOO_LARGE, RECORD_TRUNCATED, blocks
 from semrank.transforms.sources.logs.spans import Lines, find_lines
 from semrank.transforms.sources.logs.visits import LogBatch
 
@@ -34,7 +34,7 @@ def read_blocks(
         lines = find_lines(block.data)
         long = lines.too_long
         for line in lines.take(long).texts():
-            tally.reject("record-too-long", quote(line))
+            tally.reject(RECORD_TOO_LARGE, quote(line))
         whole = ~long
         if block.unterminated and len(lines):
             whole[-1] = False

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 
 from semrank.transforms.columnar.arrays import list_parts
 from semrank.transforms.sources.logs.clicks import ClickReader, Rows
-from semrank.transforms.sources.logs.fates import LAYOUT_UNKNOWN, RECORD_TRUNCATED, Tally, truths
-from semrank.transforms.sources.logs.lines import blocks
+from semrank.transforms.sources.logs.fates import LAYOUT_UNKNOWN, Tally, truths
+from semrank.transforms.sources.logs.lines import RECORD_TOO_LARGE, RECORD_TRUNCATED, blocks
 from semrank.transforms.sources.logs.options import LogOptions
 from semrank.transforms.sources.logs.spans import TAB, Fields, find_lines, separate, slices
 from semrank.transforms.sources.logs.texts import decode
@@ -94,7 +94,7 @@ class _Sessions:
         lines = find_lines(data)
         long = lines.too_long
         for line in lines.take(long).texts():
-            tally.reject("record-too-long", _quote(line))
+            tally.reject(RECORD_TOO_LARGE, _quote(line))
         self._lines = lines.take(~long)
         self._unterminated = unterminated
         self._tally = tally

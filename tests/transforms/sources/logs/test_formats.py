@@ -201,11 +201,11 @@ def test_lines_without_end_are_bounded(name: str) -> None:
     long = b"x" * ((1 << 20) + 1)
     for content in (long, long + b"\n" + sample(name), sample(name) + long):
         outcome = read_all(name, content)
-        assert outcome.rejected["record-too-long"] == 1
+        assert outcome.rejected["record-too-large"] == 1
         assert max(len(row["record"]) for row in outcome.rejects) <= 2_000
     with mock.patch.dict(lines_module.blocks.__kwdefaults__, block_bytes=1 << 10):
         outcome = read_all(name, long * 2 + b"\n" + sample(name))
-        assert outcome.rejected["record-too-long"] == 1
+        assert outcome.rejected["record-too-large"] == 1
         assert outcome.used == read_all(name, sample(name)).used
 
 

@@ -16,8 +16,9 @@ from crawleruseragents import CRAWLER_USER_AGENTS_DATA, is_crawler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semrank.transforms.sources.inflate import MAGIC_BYTES
 from semrank.transforms.sources.logs.access import split_requests
-from semrank.transforms.sources.logs.lines import MAGIC_BYTES, is_compressed
+from semrank.transforms.sources.logs.lines import is_compressed
 from semrank.transforms.sources.logs.robots import are_robots
 from semrank.transforms.sources.logs.searches import NO_REFERRER, ReferrerReader, engine_parameters, search_engines
 from semrank.transforms.sources.logs.spans import Spans, find_lines, separate, slices, value_spans
