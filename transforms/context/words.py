@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import stopwordsiso
 from icu4py.breakers import WordBreaker
-from icu4py.locale import Locale
 from resiliparse.parse.lang import detect_fast
 from simplemma.strategies import DefaultStrategy
 from simplemma.strategies.dictionaries import DefaultDictionaryFactory, DictionaryFactory, StreamDictionaryFactory
@@ -29,6 +28,7 @@ from simplemma.strategies.dictionaries.dictionary_factory import DATA_FOLDER, SU
 
 from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, list_column, pointers, ragged
 from semrank.transforms.context.lemma_files import cached_dictionary
+from semrank.transforms.sources.languages import language_code
 
 DEFAULT_LANGUAGE = "en"
 """Language of texts whose language is neither given nor found out."""
@@ -99,8 +99,6 @@ _JOINTS = frozenset(" -./\u00b7")
 # Bytes of a run: ASCII letters, digits and the apostrophe, and every byte of a character outside ASCII.
 _IN_RUN = np.array([byte >= 0x80 or chr(byte).isalnum() or chr(byte) == "'" for byte in range(256)], dtype=np.bool_)
 
-_SUCCESSORS = {"in": "id", "iw": "he", "ji": "yi", "mo": "ro"}
-_NO_LANGUAGE = frozenset(["mis", "mul", "und", "zxx"])
 _LEMMA_LANGUAGES = {"bs": "hbs", "hr": "hbs", "no": "nb", "sh": "hbs", "sr": "hbs"}
 _STOP_WORD_LANGUAGES = {"bs": "hr", "nb": "no", "nn": "no", "sh": "hr"}
 _SCRIPT_LANGUAGES = (
@@ -223,21 +221,6 @@ def text_languages(
     detected = [language_code(detect_fast(head.as_py())[0]) for head in heads]
     codes = pc.replace_with_mask(codes, unknown, pa.array(detected, type=pa.string()))
     return codes.fill_null(_fallback_code(fallback))
-
-
-@lru_cache(maxsize=4096)
-def language_code(tag: str) -> str | None:
-    """The ISO 639 code, of two letters where there is one, of a language tag; None where the tag names no language.
-
-    A list ("eng,deu") stands for its first member; scripts and regions are left out ("zh-Hant-TW": "zh").
-    """
-    first = re.split(r"[,;\s]", tag.strip(), maxsplit=1)[0]
-    if not first.isascii():
-        return None
-    code = Locale(first).language
-    if re.fullmatch("[a-z]{2,3}", code) is None or code in _NO_LANGUAGE:
-        return None
-    return _SUCCESSORS.get(code, code)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from semrank.transforms.context.words import (
     MIN_DETECTED_CHARACTERS,
     TOPICAL_WORDS,
     LemmaCounts,
-    language_code,
     lemma_counts,
     lemmas_of,
     text_languages,
@@ -107,31 +106,6 @@ def test_fallback_language_is_that_of_strings_without_one() -> None:
 def test_every_text_needs_its_language() -> None:
     with pytest.raises(ValueError, match="found 1 languages for 2 texts, expected one for each"):
         lemma_counts(pa.array(["a", "b"]), pa.array(["en"]))
-
-
-@pytest.mark.parametrize(
-    ("tag", "expected"),
-    [
-        ("en", "en"),
-        ("EN-us", "en"),
-        ("en_US", "en"),
-        ("zh-Hant-TW", "zh"),
-        ("eng", "en"),
-        ("deu", "de"),
-        ("eng,deu", "en"),
-        ("de; q=0.9", "de"),
-        ("iw", "he"),
-        ("haw", "haw"),
-        ("und", None),
-        ("mul", None),
-        ("unknown", None),
-        ("", None),
-        ("日本語", None),
-        ("12", None),
-    ],
-)
-def test_language_code(tag: str, expected: str | None) -> None:
-    assert language_code(tag) == expected
 
 
 def test_languages_of_long_texts_are_detected() -> None:
