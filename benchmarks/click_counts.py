@@ -95,7 +95,7 @@ def count_clicks(log: Path, output: Path) -> None:
 def _build(pipeline: beam.Pipeline, *, log: str, output: Path) -> None:
     partitions = partition_count(table_bytes(log, CLICKS.name) * COMPRESSION)
     facts = pipeline | ReadClickFacts(
-        table_files(log, CLICKS.name), partitions=partitions, words_of=partial(lemmas_of, fallback="en"), minhash=False
+        table_files(log, CLICKS.name), partitions=partitions, words_of=partial(lemmas_of, fallback="en")
     )
     for name, parts, key in (
         (WORDS, facts.word_clicks, "word_id"),

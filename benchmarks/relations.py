@@ -28,10 +28,11 @@ from semrank.pipelines.folders import table_bytes, table_files
 from semrank.pipelines.runtime import beam_options, run_pipeline
 from semrank.schemas.tables import CLICKS, LINKS
 from semrank.transforms.columnar.arrays import column_array, distinct_rows, int64s, partition_count
-from semrank.transforms.columnar.idfilter import filter_bits
+from semrank.transforms.columnar.idfilter import filter_bits, filter_positions
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.columnar.steps import FilterIds, MapTables, ReadParquet, WritePartitions
 from semrank.transforms.context.links import COLUMNS as LINK_COLUMNS
+from semrank.transforms.context.links import followed_links, read_links
 from semrank.transforms.context.steps import VOCABULARY_SCHEMA, clicked_links, prepare_filter
 from semrank.transforms.context.words import lemmas_of
 from semrank.transforms.weblog.clicks import NO_GROUP
@@ -106,12 +107,13 @@ def _build(pipeline: beam.Pipeline, *, folder: str, output: Path) -> None:
     read = (
         pipeline
         | ReadParquet("read users", table_files(folder, CLICKS.name), ("user_id", "user_group", "url"))
-        | MapTables("list users", _users_and_urls, tags=(USERS, URLS))
+        | MapTables("list users", partial(_users_and_urls, bits=bits), tags=(USERS, URLS))
     )
-    clicked = read[URLS] | FilterIds("filter clicked", bits, "url_id")
+    clicked = {"positions": read[URLS]} | FilterIds("filter clicked")
     followed = (
         pipeline
         | ReadParquet("read links", table_files(folder, LINKS.name), LINK_COLUMNS)
+        | MapTables("follow links", _followed)
         | MapTables(
             "choose clicked links",
             clicked_links,
@@ -134,13 +136,17 @@ def _build(pipeline: beam.Pipeline, *, folder: str, output: Path) -> None:
         {"pairs": pairs} | WritePartitions(f"write {name}", str(output / name), _merged, partitions=1, key="source")
 
 
-def _users_and_urls(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+def _followed(table: pa.Table) -> pa.Table:
+    return followed_links(read_links(table))
+
+
+def _users_and_urls(table: pa.Table, *, bits: int) -> Iterator[tuple[str, pa.Table]]:
     """What `rank` has from its first pass over the log, where it counts clicks."""
     groups = column_array(table["user_group"])
     group = np.where(pc.is_null(groups).to_numpy(zero_copy_only=False), NO_GROUP, text_ids(pc.fill_null(groups, "")))
     users = pa.table([text_ids(table["user_id"]), group], schema=USER_GROUP_SCHEMA)
     yield USERS, distinct_rows(users)
-    yield URLS, pa.table({"url_id": np.unique(text_ids(table["url"]))})
+    yield URLS, filter_positions(text_ids(table["url"]), bits)
 
 
 def _merged(pairs: pa.Table) -> pa.Table:

@@ -88,6 +88,7 @@ WHEN = {
     "current_concepts": "only with `--write-lattices`",
     "classes": "only with `--ranker ontology`",
     "scale": "empty with other rankers than `focused`",
+    "keywords": "empty with `--no-semrank-terms`",
     "relations": "empty with `--no-semrank-terms`",
     "base_concepts": "those of the queue; empty with `--no-semrank-terms`",
 }

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 import apache_beam as beam
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.options.pipeline_options import GoogleCloudOptions
@@ -66,9 +65,9 @@ from semrank.schemas.tables import (
     conform,
 )
 from semrank.transforms.columnar import files
-from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, partition_count
+from semrank.transforms.columnar.arrays import MAIN, Int64s, column_array, partition_count
 from semrank.transforms.columnar.idfilter import filter_bits
-from semrank.transforms.columnar.ids import IdCollisionError, text_ids
+from semrank.transforms.columnar.ids import IdCollisionError, digest_table, text_digests
 from semrank.transforms.columnar.parquet import part_name, write_parquet
 from semrank.transforms.columnar.steps import (
     NAMESPACE,
@@ -82,18 +81,19 @@ from semrank.transforms.columnar.steps import (
     leave_out,
 )
 from semrank.transforms.columnar.worker_memory import check_held
-from semrank.transforms.context.describe import HARVESTED_SCHEMA
-from semrank.transforms.context.description_steps import DescribeUrls
-from semrank.transforms.context.links import COLUMNS as LINK_COLUMNS
-from semrank.transforms.context.links import followed_links, read_links
 from semrank.transforms.context.memory import HARVEST as HELD_HARVEST
-from semrank.transforms.context.memory import QUEUE
 from semrank.transforms.context.objects import object_words, with_clicks
 from semrank.transforms.context.steps import (
+    DIGESTS,
+    HARVEST_SCHEMA,
+    HARVESTED,
+    HARVESTED_SCHEMA,
     VOCABULARY_SCHEMA,
-    BuildContexts,
-    ContextParts,
+    DescribeUrls,
+    Harvest,
     Partitions,
+    Request,
+    UrlFacts,
     clicked_links,
     prepare_filter,
 )
@@ -102,19 +102,21 @@ from semrank.transforms.frontier.budgets import Limits
 from semrank.transforms.frontier.rules import EVERYWHERE, Rules
 from semrank.transforms.frontier.steps import WeighChanges, WriteFrontier
 from semrank.transforms.ranking import registry
-from semrank.transforms.ranking.graph import NODE_SCHEMA
 from semrank.transforms.ranking.graph_steps import RateHosts
-from semrank.transforms.ranking.memory import NAMED_LATTICE
+from semrank.transforms.ranking.memory import HIERARCHY, NAMED_LATTICE
 from semrank.transforms.ranking.ontology_steps import named_ontology
 from semrank.transforms.ranking.scores import unscored_rows, with_scores
-from semrank.transforms.ranking.semrank import concept_rows, keyword_table
-from semrank.transforms.ranking.steps import RankBySemRank, WriteConcepts, keyword_rows, relation_rows
-from semrank.transforms.similarity.settings import SimilaritySettings
-from semrank.transforms.sources.urls import host_of
+from semrank.transforms.ranking.steps import (
+    RankBySemRank,
+    WriteConcepts,
+    base_concept_rows,
+    keyword_rows,
+    relation_rows,
+)
 from semrank.transforms.weblog.memory import RELATIONS as HELD_RELATIONS
 from semrank.transforms.weblog.memory import VOCABULARY
 from semrank.transforms.weblog.relations import ISA, PART_OF
-from semrank.transforms.weblog.steps import LearnRelations, ReadClickFacts, SettleRelations
+from semrank.transforms.weblog.steps import ClickFacts, LearnRelations, ReadClickFacts, SettleRelations
 
 EXAMPLES = """\
 examples:
@@ -147,6 +149,9 @@ SHOWN_URLS = 10
 
 _COMPRESSION = 4
 """How many times larger the rows of a table are in memory than in its zstd-compressed Parquet files, about."""
+
+HARVESTED_BYTES = 8
+"""Bytes of a harvested URL in what is broadcast of the harvest, without its flags: an id."""
 
 _ROW_BYTES = 100
 """Least size of a row of a table in memory, about: addresses of one site fall to a tenth of it in compressed files."""
@@ -412,7 +417,7 @@ def prepare_round(
         # An ontology that can't be read is said before anything is touched.
         named_ontology(config.ontology, config.topic)
     rules = scope_rules(config)
-    _check_queue_fits(queue, snapshot, config, memory)
+    _check_queue_fits(queue, snapshot, memory)
     files_read = (config.ontology, config.include, config.exclude, config.only_hosts, config.only_domains)
     inputs = [snapshot_path, queue.source, *(path for path in files_read if path)]
     folders.claim_folder("--output", output, parts=PARTS, overwrite=overwrite, inputs=inputs, keep_old=keep_old)
@@ -458,12 +463,11 @@ def _known_queue(snapshot: _Snapshot, queue: Queue, config: RoundConfig) -> Queu
     return replace(queue, urls=queue.harvest.select(queue.urls.column_names))
 
 
-def _check_queue_fits(queue: Queue, snapshot: _Snapshot, config: RoundConfig, memory: int | None) -> None:
+def _check_queue_fits(queue: Queue, snapshot: _Snapshot, memory: int | None) -> None:
     """Refuses before anything is written what the stages that hold it would refuse later."""
-    filter_bytes = snapshot.partitions.filter_bits // 8
-    check_held("read words of pages", QUEUE, {"queue": queue.urls.nbytes, "current": filter_bytes}, memory)
-    if config.ranker != "semrank":
-        check_held("order harvested", HELD_HARVEST, {"harvest": queue.harvest.nbytes}, memory)
+    harvest = queue.harvest.num_rows * HARVESTED_BYTES
+    held = {"harvest": harvest, "current": snapshot.partitions.filter_bits // 8}
+    check_held("read words of pages", HELD_HARVEST, held, memory)
 
 
 def conclude(
@@ -537,50 +541,52 @@ def _build(
     harvest = (
         pipeline
         | ReadParquet("read harvest", folders.table_files(output, HARVEST.name), HARVEST.schema.names)
-        | MapTables("identify harvest", _identified)
+        | MapTables("identify harvest", partial(_identified, base=config.base), tags=(MAIN, HARVESTED, DIGESTS))
     )
-    queued = harvest | MapTables("list queue", partial(_base_urls, base=config.base))
+    request = _request(config)
     clicks = pipeline | ReadClickFacts(
-        snapshot.clicks, partitions=partitions.clicks, words_of=words_of, minhash=config.user_groups == "minhash"
+        snapshot.clicks,
+        partitions=partitions.clicks,
+        words_of=words_of if request.words else None,
+        groups=config.user_groups if request.contexts else None,
+        bits=partitions.filter_bits,
     )
-    semrank = config.ranker == "semrank"
-    contexts = pipeline | BuildContexts(
+    urls = pipeline | DescribeUrls(
         snapshot.pages,
         snapshot.links,
-        queue=queued,
-        harvested=harvest | MapTables("list harvested", _url_ids),
+        harvest=Harvest(harvest[MAIN], harvest[HARVESTED], harvest[DIGESTS]),
         # P13 compares with what its base links to; another base or ranker scores all that is known.
-        from_queue=semrank and config.base == "last",
+        from_queue=config.ranker == registry.SEMRANK and config.base == "last",
         refresh=config.mix is not None,
         clicks=clicks,
+        request=request,
         partitions=partitions,
         settings=object_settings(config),
     )
-    url_partitions = max(partitions.links, partitions.pages)
-    named = {"vocabulary": contexts.vocabulary}
-    if semrank or config.semrank_terms:
-        named = _relations(pipeline, snapshot, clicks, contexts, words_of, config)
-    rows = _ranked_by_concepts(contexts, named, output, config, url_partitions)
-    calibrated = None
-    if not semrank:
-        step = _ranker_step(snapshot, config, output, url_partitions)
-        scores = _scored(pipeline, snapshot, harvest, clicks, contexts, config, step)
+    scores, calibrated = None, None
+    if config.ranker != registry.SEMRANK:
+        step = _ranker_step(snapshot, config, output)
+        scores = _facts(harvest[HARVESTED], clicks, urls, config) | step
         calibrated = getattr(step, "calibrated", None)
-        rows = {"rows": rows, "scores": scores} | MergePartitions(
-            "join ranker's scores", _with_scores, partitions=url_partitions, key="url_id"
+    if request.contexts:
+        named = _relations(snapshot, clicks, urls, words_of, config)
+        rows = _ranked_by_concepts(urls, named, scores, output, config, partitions.urls)
+    else:
+        rows = {"objects": urls.current, "scores": scores} | MergePartitions(
+            "join scores", _with_scores, partitions=partitions.urls, key="url_id"
         )
     if config.mix is not None:
         rows = rows | WeighChanges(
             snapshot.pages,
             snapshot.history,
-            current=contexts.current_ids,
+            current=urls.current_ids,
             bits=partitions.filter_bits,
-            partitions=url_partitions,
+            partitions=partitions.urls,
             as_of=config.now,
         )
     written = rows | WriteFrontier(
         files.join(output, "frontier"),
-        partitions=url_partitions,
+        partitions=partitions.urls,
         limits=Limits(
             threshold=config.least_score,
             max_urls=config.max_urls,
@@ -592,95 +598,85 @@ def _build(
             private=config.allow_private,
             rules=rules,
         ),
-        quality=_host_quality(pipeline, snapshot, harvest, contexts, config),
+        quality=_host_quality(snapshot, urls, config),
         calibrated=calibrated,
     )
-    named | WriteOne("write relations", files.join(output, "relations"), relation_rows, holds=HELD_RELATIONS)
     rejects = pipeline | "queue rejects" >> beam.Create([queue.rejects]).with_output_types(pa.Table)
-    {"rejects": rejects, "unknown": contexts.unknown, "queue": queued} | WriteOne(
-        "write rejects", files.join(output, "rejects"), _reject_rows, holds=QUEUE
+    {"rejects": rejects, "unknown": urls.unknown} | WriteOne(
+        "write rejects", files.join(output, "rejects"), _reject_rows
     )
     return written  # type: ignore[no-any-return]
 
 
+def _request(config: RoundConfig) -> Request:
+    """What the ranker, SemRank's terms and hosts' quality need to know of the URLs."""
+    needs = registry.RANKERS[config.ranker].needs
+    hosts = _rates_hosts(config)
+    contexts = registry.CONTEXTS in needs or config.semrank_terms
+    return Request(
+        contexts=contexts,
+        descriptions=registry.DESCRIPTIONS in needs,
+        nodes=hosts or registry.NODES in needs,
+        links=hosts or registry.LINKS in needs or contexts,
+    )
+
+
 def _ranked_by_concepts(
-    contexts: ContextParts, named: dict[str, Collection], output: str, config: RoundConfig, partitions: int
+    urls: UrlFacts,
+    named: dict[str, Collection],
+    scores: Collection | None,
+    output: str,
+    config: RoundConfig,
+    partitions: int,
 ) -> Collection:
-    """The URLs with SemRank's score and terms where relations were learned, else without any; writes the concepts."""
+    """The URLs with SemRank's terms and its score, or another ranker's; writes relations, keywords and concepts."""
     settings, query = similarity_settings(config), query_words(config)
-    if len(named) == 1:
-        keywords = named | GatherTables(
-            "list keywords", partial(_plain_keywords, settings=settings, query=query), holds=VOCABULARY
-        )
-        {"keywords": keywords} | WriteOne(
-            "write keywords", files.join(output, "keywords"), keyword_rows, holds=VOCABULARY
-        )
-        return contexts.current | MapTables("rows without a score", unscored_rows)  # type: ignore[no-any-return]
-    ranked = {"base": contexts.base, "current": contexts.current, **named} | RankBySemRank(
+    ranker = {} if scores is None else {"ranker": scores}
+    ranked = {"base": urls.base, "current": urls.current, **named, **ranker} | RankBySemRank(
         settings,
         query=query,
         min_support=config.min_support,
         partitions=partitions,
         write_lattices=config.write_lattices,
     )
-    {"keywords": ranked.keywords} | WriteOne(
-        "write keywords", files.join(output, "keywords"), keyword_rows, holds=VOCABULARY
+    named | WriteOne("write relations", files.join(output, "relations"), relation_rows, holds=HELD_RELATIONS)
+    named | WriteOne(
+        "write keywords",
+        files.join(output, "keywords"),
+        partial(keyword_rows, settings=settings, query=query),
+        holds=HIERARCHY,
     )
     # Workers have held this lattice before: it fits one; as a group of an exchange it would have to be one record.
-    {"concepts": ranked.base_concepts} | WriteOne(
-        "write base concepts", files.join(output, "base_concepts"), _base_concept_rows, holds=NAMED_LATTICE
+    {"lattice": ranked.lattice, "objects": ranked.base, "vocabulary": named["vocabulary"]} | WriteOne(
+        "write base concepts", files.join(output, "base_concepts"), base_concept_rows, holds=NAMED_LATTICE
     )
     if config.write_lattices:
         ranked.current_concepts | WriteConcepts(files.join(output, "current_concepts"), "current", partitions)
     return ranked.rows  # type: ignore[no-any-return]
 
 
-def _base_concept_rows(concepts: pa.Table | None) -> pa.Table:
-    return CONCEPTS.schema.empty_table() if concepts is None else concept_rows(concepts)
-
-
-def _plain_keywords(vocabulary: pa.Table | None, *, settings: SimilaritySettings, query: list[str]) -> pa.Table:
-    return keyword_table(vocabulary, None, None, settings=settings, query=query)
-
-
-def _scored(
-    pipeline: beam.Pipeline,
-    snapshot: _Snapshot,
-    harvest: Collection,
-    clicks: Any,
-    contexts: ContextParts,
-    config: RoundConfig,
-    step: Any,
-) -> Collection:
-    """Scores of another ranker than SemRank."""
-    links = _web_links(pipeline, snapshot, "web")
-    if registry.NODES in registry.RANKERS[config.ranker].needs:
-        facts = {"nodes": _nodes(harvest, contexts, "web"), "links": links}
-        return facts | step  # type: ignore[no-any-return]
-    harvested = {"harvest": harvest} | GatherTables("order harvested", _harvested, holds=HELD_HARVEST)
-    described = pipeline | DescribeUrls(
-        snapshot.pages,
-        snapshot.links,
-        harvested=harvested,
-        current=contexts.current_ids,
-        clicks=clicks,
-        partitions=snapshot.partitions,
-        language=config.language,
-    )
-    facts = {
-        "descriptions": described.descriptions,
-        "vocabulary": described.vocabulary,
-        "links": links,
-        "click_edges": clicks.edges,
-        "harvested": harvested,
+def _facts(
+    harvested: Collection, clicks: ClickFacts, urls: UrlFacts, config: RoundConfig
+) -> dict[str, Collection | None]:
+    """The facts that the ranker needs."""
+    known: dict[str, dict[str, Collection | None]] = {
+        registry.DESCRIPTIONS: {
+            "descriptions": urls.descriptions,
+            "vocabulary": urls.described_words,
+            "harvested": harvested,
+        },
+        registry.NODES: {"nodes": urls.nodes},
+        registry.LINKS: {"links": urls.links},
+        registry.CLICK_EDGES: {"click_edges": clicks.edges},
     }
-    return facts | step  # type: ignore[no-any-return]
+    needs = registry.RANKERS[config.ranker].needs
+    return {name: table for fact, tables in known.items() if fact in needs for name, table in tables.items()}
 
 
-def _ranker_step(snapshot: _Snapshot, config: RoundConfig, output: str, partitions: int) -> Any:
+def _ranker_step(snapshot: _Snapshot, config: RoundConfig, output: str) -> Any:
     making = registry.Making(
         query=query_words(config),
-        partitions=partitions,
+        partitions=snapshot.partitions.urls,
         links=_link_count(snapshot),
         language=config.language,
         output=output,
@@ -690,29 +686,14 @@ def _ranker_step(snapshot: _Snapshot, config: RoundConfig, output: str, partitio
     return registry.step(config.ranker, making)
 
 
-def _web_links(pipeline: beam.Pipeline, snapshot: _Snapshot, name: str) -> Collection:
-    """The followed links of the snapshot by id."""
-    return (  # type: ignore[no-any-return]
-        pipeline
-        | ReadParquet(f"read links of {name}", snapshot.links, LINK_COLUMNS)
-        | MapTables(f"list followed links of {name}", _followed)
-    )
+def _rates_hosts(config: RoundConfig) -> bool:
+    return config.budget is not None and config.host_quality != "equal"
 
 
-def _nodes(harvest: Collection, contexts: ContextParts, name: str) -> Collection:
-    """The known URLs as nodes of a graph."""
-    return (  # type: ignore[no-any-return]
-        contexts.current | MapTables(f"list current nodes of {name}", _current_nodes),
-        harvest | MapTables(f"list harvested nodes of {name}", _harvested_nodes),
-    ) | f"all nodes of {name}" >> beam.Flatten()
-
-
-def _host_quality(
-    pipeline: beam.Pipeline, snapshot: _Snapshot, harvest: Collection, contexts: ContextParts, config: RoundConfig
-) -> Collection | None:
-    if config.budget is None or config.host_quality == "equal":
+def _host_quality(snapshot: _Snapshot, urls: UrlFacts, config: RoundConfig) -> Collection | None:
+    if not _rates_hosts(config):
         return None
-    graph = {"nodes": _nodes(harvest, contexts, "hosts"), "links": _web_links(pipeline, snapshot, "hosts")}
+    graph = {"nodes": urls.nodes, "links": urls.links}
     return graph | RateHosts(config.host_quality, links=_link_count(snapshot))  # type: ignore[no-any-return]
 
 
@@ -720,62 +701,28 @@ def _link_count(snapshot: _Snapshot) -> int:
     return _row_count(snapshot.manifest, snapshot.path, LINKS.name)
 
 
-def _url_ids(table: pa.Table) -> pa.Table:
-    return table.select(["url_id"])
-
-
-def _harvested(harvest: pa.Table | None) -> pa.Table:
-    if harvest is None:
-        return HARVESTED_SCHEMA.empty_table()
-    return harvest.sort_by("url_id").select(HARVESTED_SCHEMA.names).cast(HARVESTED_SCHEMA)
-
-
-def _current_nodes(objects: pa.Table) -> pa.Table:
-    count = objects.num_rows
-    flags = (np.zeros(count, dtype=np.bool_), np.ones(count, dtype=np.bool_))
-    return pa.table([objects["url_id"], text_ids(objects["host"]), *flags], schema=NODE_SCHEMA)
-
-
-def _harvested_nodes(harvest: pa.Table) -> pa.Table:
-    hosts = text_ids(host_of(column_array(harvest["url"])))
-    nobody = np.zeros(harvest.num_rows, dtype=np.bool_)
-    return pa.table([harvest["url_id"], hosts, harvest["seed"], nobody], schema=NODE_SCHEMA)
-
-
-def _followed(table: pa.Table) -> pa.Table:
-    rows = read_links(table)
-    return followed_links(rows, np.ones(len(rows.source), dtype=np.bool_))
-
-
-def _with_scores(rows: pa.Table | None, scores: pa.Table | None) -> Iterator[pa.Table]:
-    if rows is not None:
-        yield with_scores(rows, scores)
+def _with_scores(objects: pa.Table | None, scores: pa.Table | None) -> Iterator[pa.Table]:
+    if objects is not None:
+        yield with_scores(unscored_rows(objects), scores)
 
 
 def _relations(
-    pipeline: beam.Pipeline,
-    snapshot: _Snapshot,
-    clicks: Any,
-    contexts: ContextParts,
-    words_of: Any,
-    config: RoundConfig,
+    snapshot: _Snapshot, clicks: ClickFacts, urls: UrlFacts, words_of: Any, config: RoundConfig
 ) -> dict[str, Collection]:
     """The vocabulary with the clicks that count, and ISA and Part-Of relations between its words."""
-    vocabulary = contexts.vocabulary
+    vocabulary = urls.vocabulary
     settings = relation_settings(config)
-    bits = snapshot.partitions.filter_bits
-    clicked = clicks.url_clicks | FilterIds("filter clicked", bits, "url_id")
-    links = (
-        pipeline
-        | ReadParquet("read links again", snapshot.links, LINK_COLUMNS)
-        | MapTables(
-            "choose clicked links",
-            clicked_links,
-            sides={"clicked": clicked},
-            prepare=partial(prepare_filter, bits=bits),
-        )
+    clicked = {"positions": clicks.clicked} | FilterIds("filter clicked")
+    links = urls.links | MapTables(
+        "choose clicked links",
+        clicked_links,
+        sides={"clicked": clicked},
+        prepare=partial(prepare_filter, bits=snapshot.partitions.filter_bits),
     )
-    objects = (contexts.base, contexts.current) | "all objects" >> beam.Flatten()
+    own = None
+    if settings.needs_word:
+        objects = (urls.base, urls.current) | "all objects" >> beam.Flatten()
+        own = objects | MapTables("list keywords of pages", object_words)
     learned = vocabulary | LearnRelations(
         snapshot.clicks,
         links=links,
@@ -783,7 +730,7 @@ def _relations(
         partitions=snapshot.partitions.clicks,
         link_partitions=max(snapshot.partitions.links, snapshot.partitions.clicks),
         words_of=words_of,
-        own_words=objects | MapTables("list keywords of pages", object_words),
+        own_words=own,
         settings=settings,
     )
     settled = {"isa": learned.isa, "part_of": learned.part_of, "vocabulary": vocabulary} | SettleRelations(
@@ -808,20 +755,21 @@ def _write_harvest(output: str, queue: Queue) -> None:
         write_parquet(files.join(output, HARVEST.name, part_name(number)), table.slice(start, HARVEST_ROWS))
 
 
-def _identified(harvest: pa.Table) -> pa.Table:
-    return harvest.add_column(0, "url_id", pa.array(text_ids(harvest["url"])))
+def _identified(harvest: pa.Table, *, base: str) -> Iterator[tuple[str, pa.Table]]:
+    digests = text_digests(harvest["url"])
+    yield DIGESTS, digest_table(digests)
+    harvest = harvest.add_column(0, "url_id", pa.array(digests[:, 0]))
+    if base == "seeds":
+        harvest = harvest.set_column(harvest.schema.get_field_index("queued"), "queued", harvest["seed"])
+    yield MAIN, harvest.select(HARVEST_SCHEMA.names).cast(HARVEST_SCHEMA)
+    yield HARVESTED, harvest.select(HARVESTED_SCHEMA.names).cast(HARVESTED_SCHEMA)
 
 
-def _base_urls(harvest: pa.Table, *, base: str) -> pa.Table:
-    return harvest.filter(harvest["queued" if base == "last" else "seed"]).select(["url_id", "url"])
-
-
-def _reject_rows(rejects: pa.Table | None, unknown: pa.Table | None, queue: pa.Table | None) -> pa.Table:
+def _reject_rows(rejects: pa.Table | None, unknown: pa.Table | None) -> pa.Table:
     rows = [REJECTS.empty(), *([rejects] if rejects is not None else [])]
-    if unknown is not None and queue is not None:
-        urls = queue.filter(pc.is_in(queue["url_id"], value_set=pa.array(int64s(unknown["url_id"]))))["url"]
-        count = len(urls)
-        rows.append(pa.table([[STAGE] * count, [NOT_IN_SNAPSHOT] * count, urls], schema=REJECTS.schema))
+    if unknown is not None:
+        count = unknown.num_rows
+        rows.append(pa.table([[STAGE] * count, [NOT_IN_SNAPSHOT] * count, unknown["url"]], schema=REJECTS.schema))
     return pa.concat_tables(rows).sort_by([(name, "ascending") for name in REJECTS.schema.names])
 
 

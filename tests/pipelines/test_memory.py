@@ -122,8 +122,8 @@ def test_a_queue_that_does_not_fit_is_refused_before_anything_is_written(
     queue = queue_from_seeds(str(web.seeds))
     assert web.rank(tmp_path / "round", "--worker-memory", str(OWN_BYTES + 3 * queue.urls.nbytes)) == 2
     line = said(capsys)
-    assert "'read words of pages' takes on a worker (queue; its tables: current " in line
-    assert "lower it by fewer seeds, or a smaller --max-urls or --budget of the round before" in line
+    assert "'read words of pages' takes on a worker (harvest; its tables: current " in line
+    assert "lower it by fewer seeds, or a smaller --max-urls or --budget of the rounds before" in line
     assert not (tmp_path / "round").exists()
 
 

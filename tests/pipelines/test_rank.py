@@ -176,7 +176,7 @@ def test_records_and_groups_stay_inside_the_bounds(snapshot: Path, seeds: Path, 
     assert run_rank(snapshot, seeds, tmp_path / "round") == 0
     stages = json.loads((tmp_path / "round" / "manifest.json").read_text(encoding="utf-8"))["stages"]
     exchanges = {name: stage for name, stage in stages.items() if stage["largest_group_bytes"]}
-    assert {"make objects", "link clicks", "write frontier", "join scores"} <= set(exchanges)
+    assert {"describe URLs", "link clicks", "write frontier", "join scores"} <= set(exchanges)
     for name, stage in exchanges.items():
         assert 0 < stage["largest_record_bytes"] <= 4 << 20, name
         assert stage["largest_group_bytes"] <= 32 << 20, name

@@ -15,7 +15,7 @@ from semrank.pipelines.config import ranker_options
 from semrank.schemas.tables import CLICKS, LINKS, PAGES
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking import registry
-from semrank.transforms.ranking.web import facts_of
+from semrank.transforms.ranking.web import Web
 from tests.sample_snapshot import make_sample_snapshot
 from tests.snapshots import read_rows
 
@@ -44,7 +44,7 @@ def test_a_round_and_memory_agree(ranker: str, options: dict[str, Any], snapshot
     known = text_ids(pa.array(harvest, pa.string()))
     urls = pa.array(sorted(found), pa.string())
     ids = text_ids(urls)
-    facts = facts_of(*tables, seeds=known, harvested=known, current=ids)
+    facts = Web.of_tables(*tables).facts(seeds=known, harvested=known, current=ids, content_known=True)
     scores = {}
     for name, own in (("default", None), ("given", ranker_options(ranker, options))):
         table = registry.ranker(ranker, own)(facts)

@@ -12,7 +12,6 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -26,8 +25,15 @@ from apache_beam.typehints.decorators import IOTypeHints
 from apache_beam.utils.windowed_value import WindowedValue
 
 from semrank.transforms.columnar import coder, files
-from semrank.transforms.columnar.arrays import MAIN, bounded_slices, int64s, split_by_partition, split_by_value
-from semrank.transforms.columnar.idfilter import filter_positions, filter_segment
+from semrank.transforms.columnar.arrays import (
+    MAIN,
+    bounded_slices,
+    distinct_rows,
+    int64s,
+    split_by_partition,
+    split_by_value,
+)
+from semrank.transforms.columnar.idfilter import filter_segment
 from semrank.transforms.columnar.parquet import open_stored, part_name, write_parquet
 from semrank.transforms.columnar.worker_memory import OTHER, Held, Meter
 
@@ -175,7 +181,42 @@ class _MapDoFn(_StageDoFn):
     def process(self, element: Any, *sides: Iterable[pa.Table]) -> Iterator[Any]:
         broadcast = self._begin(sides)
         self._count_in(element.num_rows if isinstance(element, pa.Table) else 1)
-        yield from _tagged(self._emit(element, **broadcast))
+        if self._prepare is None:
+            yield from _tagged(self._emit(element, **broadcast))
+        else:
+            yield from _tagged(self._emit(element, broadcast[PREPARED]))
+
+
+class _AddDoFn(_MapDoFn):
+    """Adds up what the tables of a bundle give."""
+
+    def __init__(self, *arguments: Any, combine: Combine) -> None:
+        super().__init__(*arguments)
+        self._combine = combine
+
+    def start_bundle(self) -> None:
+        super().start_bundle()
+        self._sums: list[pa.Table] = []
+        self._added_bytes = self._waiting_bytes = 0
+
+    def process(self, element: Any, *sides: Iterable[pa.Table]) -> Iterator[Any]:
+        for table in super().process(element, *sides):
+            self._sums.append(table)
+            self._waiting_bytes += table.nbytes
+        if self._waiting_bytes > max(CUT_BYTES, 2 * self._added_bytes):
+            self._add()
+        yield from ()
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:  # type: ignore[override]
+        super().finish_bundle()
+        if self._sums:
+            self._add()
+            for piece in bounded_slices(self._sums[0]):
+                yield GlobalWindows.windowed_value(piece)
+
+    def _add(self) -> None:
+        self._sums = [self._combine(pa.concat_tables(self._sums).combine_chunks())]
+        self._added_bytes = self._waiting_bytes = self._sums[0].nbytes
 
 
 class _KeyDoFn(beam.DoFn):
@@ -310,8 +351,9 @@ class MapTables(beam.PTransform[Any, Any]):
         function: gives a table, an iterable of tables, or of (tag, table) where `tags` are named; rowless tables go no
             further. It must be importable, as all functions given to steps.
         sides: broadcast collections by parameter name; the function gets each as one table, or None where it is empty.
-        prepare: `prepare(**sides)` is called once a bundle, and the function as `function(table, prepared=...)`.
+        prepare: `prepare(**sides)` is called once a bundle, and the function as `function(table, prepared)`.
         tags: names of the outputs, `main` among them, where there is more than one.
+        combine: adds up rows of what the tables of a bundle give, where there is one output.
         holds: what the stage holds whole on a worker, its sides.
     """
 
@@ -323,11 +365,13 @@ class MapTables(beam.PTransform[Any, Any]):
         sides: Mapping[str, Collection] | None = None,
         prepare: Callable[..., Any] | None = None,
         tags: Sequence[str] = (),
+        combine: Combine | None = None,
         holds: Held = OTHER,
     ) -> None:
         super().__init__(stage)
         self._sides, self._tags = dict(sides or {}), tuple(tags)
-        self._fn = _MapDoFn(stage, function, tuple(self._sides), prepare, self._tags, holds)
+        arguments: tuple[Any, ...] = (stage, function, tuple(self._sides), prepare, self._tags, holds)
+        self._fn = _MapDoFn(*arguments) if combine is None else _AddDoFn(*arguments, combine=combine)
 
     def expand(self, elements: Collection) -> Any:
         """Applies the step."""
@@ -583,25 +627,24 @@ class _GatherAndWrite:
 
 
 class FilterIds(beam.PTransform[Any, Any]):
-    """Makes an `IdFilter` of all ids of a collection; gives its segments, to be broadcast.
+    """Makes an `IdFilter` of positions of ids (`idfilter.filter_positions`); gives its segments, to be broadcast.
+
+    The input is a dict with `positions`.
 
     Args:
         stage: the stage's name.
-        bits: size of the filter in bits.
-        key: name of the int64 id column of the input.
     """
 
-    def __init__(self, stage: str, bits: int, key: str) -> None:
-        super().__init__(stage)
-        self._stage, self._bits, self._key = stage, bits, key
+    def __init__(self, stage: str) -> None:
+        super().__init__(f"make {stage}")
+        self._stage = stage
 
-    def expand(self, ids: Collection) -> Collection:
+    def expand(self, inputs: Mapping[str, Collection]) -> Collection:
         """Applies the step."""
-        positions = ids | MapTables(f"{self._stage}: hash", partial(_positions, key=self._key, bits=self._bits))
-        return {"positions": positions} | MergePartitions(  # type: ignore[no-any-return]
-            f"{self._stage}: merge", filter_segment, partitions=None, key="segment"
+        return inputs | MergePartitions(  # type: ignore[no-any-return]
+            self._stage,
+            filter_segment,
+            partitions=None,
+            key="segment",
+            combine={"positions": distinct_rows},
         )
-
-
-def _positions(table: pa.Table, *, key: str, bits: int) -> pa.Table:
-    return filter_positions(int64s(table[key]), bits)

@@ -24,51 +24,28 @@ from semrank.transforms.columnar.arrays import (
     int64s,
     list_column,
     list_parts,
-    members,
     pointers,
     positions,
     ragged,
     row_keys,
 )
-from semrank.transforms.columnar.ids import text_digests, without_shared_ids
+from semrank.transforms.columnar.ids import text_digests
+from semrank.transforms.context import pages
 from semrank.transforms.context.descriptions import BLOCKS, DESCRIPTION_SCHEMA, Bools
-from semrank.transforms.context.links import ID_SCHEMA, Links
+from semrank.transforms.context.links import Links
 from semrank.transforms.context.pages import (
-    TERM_SCHEMA,
-    WORD_SCHEMA,
+    SOURCE_SCHEMA,
     WORDS,
-    Wanted,
     sum_terms,
-    text_words,
-    title_and_text,
     word_counts,
+    words_table,
 )
-from semrank.transforms.context.words import lemma_counts, lemmas_of, text_languages
-from semrank.transforms.sources.urls import url_words
-
-PAGE_COLUMNS = ("url", "title", "text", "keywords", "language")
-"""Columns of the pages table that the reader takes."""
-
-LEAD_TOKENS = 150
-"""Tokens at the head of a text that say what it is about: an introduction is about as long."""
-
-LEAD_CHARACTERS = 4096
-"""Code points of a text in which its first tokens are looked for: some 27 a token, more than any language needs."""
+from semrank.transforms.context.tokens import Tokens, tokens_of
 
 AROUND_TOKENS = 12
 """Tokens before and after an anchor whose words tell of its target: about a sentence."""
 
-PAGES, TEXT, LEAD, ADDRESSES, SOURCES = "pages", "text", "lead", "addresses", "sources"
-CURRENT, LINKERS, ANCHORED = "current", "linkers", "anchored"
-ANCHOR, AROUND, SUPPORTS = "anchor", "around", "supports"
-
-PAGE_SCHEMA = pa.schema([pa.field("url_id", pa.int64()), pa.field("described", pa.bool_())])
-"""A fetched page; `described` where its own content says what it is about, if only that it is about nothing."""
-
-SOURCE_SCHEMA = pa.schema(
-    [pa.field("url_id", pa.int64()), pa.field("text", pa.large_string()), pa.field("language", pa.string())]
-)
-"""Title and text of a harvested page."""
+LINKERS, ANCHORED, ANCHOR, AROUND, SUPPORTS = "linkers", "anchored", "anchor", "around", "supports"
 
 ANCHORED_SCHEMA = pa.schema(
     [pa.field("url_id", pa.int64()), pa.field("target_id", pa.int64()), pa.field("anchor", pa.string())]
@@ -93,180 +70,26 @@ VOCABULARY_SCHEMA = pa.schema(
 MIN_PLACES = 2
 """A word that stands in a single block of a single URL says nothing of any other."""
 
-_LETTERS = r"\p{L}\p{M}\p{N}'\x{2019}\x{AD}\x{200C}\x{200D}\x{2060}"
-_BETWEEN_TOKENS = rf"[^{_LETTERS}]+"
 
-
-@dataclass(frozen=True, eq=False)
-class Tokens:
-    """Texts as sequences of tokens: words, and between them what is no word, as are stop words and numbers.
-
-    Attributes:
-        indptr: where each text's tokens begin and end, int64[n + 1].
-        token: number of each token, int64[indptr[-1]]; equal in all texts where the tokens are.
-        words: the distinct words, string[w]; a token whose number is below w is that word, any other is no word.
-    """
-
-    indptr: Int64s
-    token: Int64s
-    words: pa.Array
-
-
-def tokens_of(texts: pa.Array, languages: pa.Array, language: str) -> Tokens:
-    """The tokens of texts in their order.
-
-    Longest runs of letters, marks, digits and apostrophes are tokens; where a run has several words (scripts without
-    spaces, words that an apostrophe joins) each word is one.
-
-    Args:
-        texts: string[n] or large_string[n]; a null has no tokens.
-        languages: language of each text, string[n]; null for the fallback.
-        language: the fallback.
-    """
-    indptr, runs = list_parts(pc.split_pattern_regex(texts.cast(pa.large_string()), _BETWEEN_TOKENS))
-    filled = np.asarray(pc.not_equal(runs, "").to_numpy(zero_copy_only=False), dtype=np.bool_)
-    owner = np.repeat(np.arange(len(texts), dtype=np.int64), np.diff(indptr))[filled]
-    run_codes = runs.filter(pa.array(filled)).dictionary_encode()
-    language_codes = languages.fill_null(language).dictionary_encode()
-    spread = max(len(language_codes.dictionary), 1)
-    codes = int64s(run_codes.indices) * spread + int64s(language_codes.indices)[owner]
-    kinds, kind = np.unique(codes, return_inverse=True)
-    run = run_codes.dictionary.take(pa.array(kinds // spread))
-    # Stop words are told apart by their spelling in lower case, words by their lemma.
-    given = language_codes.dictionary.take(pa.array(kinds % spread))
-    lemma_indptr, lemmas = list_parts(lemmas_of(run, given, fallback=language))
-    lemma_codes = lemmas.cast(pa.string()).dictionary_encode()
-    words = lemma_codes.dictionary
-    wordless = np.diff(lemma_indptr) == 0
-    other_codes = pc.utf8_lower(run.filter(pa.array(wordless))).dictionary_encode()
-
-    lengths = np.maximum(np.diff(lemma_indptr), 1)
-    first = pointers(lengths)[:-1]
-    numbers = np.zeros(int(lengths.sum()), dtype=np.int64)
-    is_word = np.repeat(~wordless, lengths)
-    numbers[is_word] = int64s(lemma_codes.indices)
-    numbers[~is_word] = len(words) + int64s(other_codes.indices)
-    _, place = ragged(first[kind], lengths[kind])
-    per_text = np.bincount(owner, weights=lengths[kind], minlength=len(texts)).astype(np.int64)
-    return Tokens(pointers(per_text), numbers[place], words)
-
-
-def page_evidence(table: pa.Table, wanted: Wanted, language: str) -> Iterator[tuple[str, pa.Table]]:
-    """What a part of the pages table says of the wanted URLs.
-
-    Args:
-        table: columns `PAGE_COLUMNS` of the pages table.
-        wanted: the known URLs, the harvested ones as its queue.
-        language: language of pages whose language is neither given nor found out.
-
-    Yields:
-        (kind, table): `pages` (`PAGE_SCHEMA`); `text`, `lead` and `addresses` (`TERM_SCHEMA`); `words` of them
-        (`WORD_SCHEMA`); `sources` (`SOURCE_SCHEMA`), the harvested pages that have a text.
-    """
-    ids = text_digests(table["url"])[:, 0]
-    rows = np.flatnonzero(wanted.contains(ids))
-    table, ids = table.take(pa.array(rows)).combine_chunks(), ids[rows]
-    keywords = column_array(table["keywords"])
-    texts = title_and_text(table)
-    has_keywords, has_text = _valid(keywords), _valid(texts)
-    has_text &= ~has_keywords
-    yield PAGES, pa.table([pa.array(ids), pa.array(has_keywords | has_text)], schema=PAGE_SCHEMA)
-    yield from _address_evidence(ids, column_array(table["url"]), language)
-    yield from _given_evidence(ids, keywords)
-
-    documents = np.flatnonzero(has_text)
-    place = pa.array(documents)
-    texts = texts.take(place)
-    languages = text_languages(texts, column_array(table["language"]).take(place), fallback=language)
-    counts = lemma_counts(texts, languages, fallback=language)
-    digests = text_digests(counts.lemmas)
-    text = [ids[documents[counts.document]], digests[counts.lemma, 0], counts.count.astype(np.int64)]
-    yield TEXT, pa.table(text, schema=TERM_SCHEMA)
-    yield WORDS, _words_table(counts.lemmas, digests)
-
-    heads = pc.utf8_slice_codeunits(column_array(table["text"]).take(place), 0, LEAD_CHARACTERS)
-    tokens = tokens_of(heads, languages, language)
-    row, token = _leading_tokens(tokens)
-    digests = text_digests(tokens.words)
-    yield LEAD, word_counts(ids[documents], row, digests[token, 0])
-    yield WORDS, _words_table(tokens.words, digests)
-
-    harvested = members(wanted.queue, ids[documents])
-    sources = [pa.array(ids[documents]), texts, languages]
-    yield SOURCES, pa.table(sources, schema=SOURCE_SCHEMA).filter(pa.array(harvested))
-
-
-def _valid(array: pa.Array) -> Bools:
-    return np.array(pc.is_valid(array).to_numpy(zero_copy_only=False), dtype=np.bool_)
-
-
-def _words_table(words: pa.Array, digests: Int64s) -> pa.Table:
-    return pa.table([pa.array(digests[:, 0]), pa.array(digests[:, 1]), words], schema=WORD_SCHEMA)
-
-
-def _address_evidence(ids: Int64s, urls: pa.Array, language: str) -> Iterator[tuple[str, pa.Table]]:
-    """Words of the addresses of distinct URLs."""
-    terms, words = text_words(ids, pc.binary_join(url_words(urls), " "), language)
-    yield ADDRESSES, terms
-    yield WORDS, words
-
-
-def _given_evidence(ids: Int64s, keywords: pa.ListArray) -> Iterator[tuple[str, pa.Table]]:
-    """Given keywords, each once, in place of the words of a text."""
-    indptr, values = list_parts(keywords)
-    owner = np.repeat(np.arange(len(ids), dtype=np.int64), np.diff(indptr))[_valid(values)]
-    encoded = values.drop_null().cast(pa.string()).dictionary_encode()
-    digests = text_digests(encoded.dictionary)
-    spread = max(len(digests), 1)
-    pairs = np.unique(owner * spread + int64s(encoded.indices))
-    yield TEXT, word_counts(ids, pairs // spread, digests[pairs % spread, 0])
-    yield WORDS, _words_table(encoded.dictionary, digests)
-
-
-def _leading_tokens(tokens: Tokens) -> tuple[Int64s, Int64s]:
-    """(text, word number) of the words among the first `LEAD_TOKENS` tokens of each text."""
-    row, place = ragged(tokens.indptr[:-1], np.minimum(np.diff(tokens.indptr), LEAD_TOKENS))
-    token = tokens.token[place]
-    is_word = token < len(tokens.words)
-    return row[is_word], token[is_word]
-
-
-def link_evidence(table: pa.Table, links: Links, harvested: Int64s, language: str) -> Iterator[tuple[str, pa.Table]]:
+def link_evidence(table: pa.Table, links: Links, harvested: Int64s) -> Iterator[tuple[str, pa.Table]]:
     """What a part of the links table says of the URLs that harvested pages link to.
 
     Args:
         table: columns `links.COLUMNS` of the links table.
         links: its rows as ids.
         harvested: sorted ids of the harvested URLs.
-        language: language of addresses.
 
     Yields:
-        (kind, table): `current` (`ID_SCHEMA`), the link targets of harvested URLs that are not harvested; `linkers`
-        (`NEIGHBOUR_SCHEMA`); `anchored` (`ANCHORED_SCHEMA`); `addresses` of known URLs and their `words`.
+        (kind, table): `linkers` (`NEIGHBOUR_SCHEMA`); `anchored` (`ANCHORED_SCHEMA`).
     """
     place = positions(harvested, links.source)
-    from_harvested = place >= 0
-    target_harvested = members(harvested, links.target)
-    yield CURRENT, pa.table([np.unique(links.target[from_harvested & ~target_harvested])], schema=ID_SCHEMA)
-
-    told = from_harvested & links.followed & (links.source != links.target)
+    told = (place >= 0) & links.followed & (links.source != links.target)
     yield LINKERS, _neighbours(links.target[told], place[told], np.ones(int(told.sum()), dtype=np.int64))
 
     anchors = column_array(table["anchor_text"])
-    rows = np.flatnonzero(told & _valid(anchors))
+    rows = np.flatnonzero(told & np.asarray(pc.is_valid(anchors).to_numpy(zero_copy_only=False), dtype=np.bool_))
     anchored = [pa.array(links.source[rows]), pa.array(links.target[rows]), anchors.take(pa.array(rows))]
     yield ANCHORED, distinct_rows(pa.table(anchored, schema=ANCHORED_SCHEMA))
-
-    source_rows = np.flatnonzero(from_harvested)
-    target_rows = np.flatnonzero(from_harvested | target_harvested)
-    urls = pa.concat_arrays(
-        [
-            column_array(table[name]).cast(pa.string()).take(pa.array(rows))
-            for name, rows in (("source_url", source_rows), ("target_url", target_rows))
-        ]
-    )
-    ids, first = np.unique(np.concatenate([links.source[source_rows], links.target[target_rows]]), return_index=True)
-    yield from _address_evidence(ids, urls.take(pa.array(first)), language)
 
 
 def click_evidence(edges: pa.Table, harvested: Int64s) -> pa.Table:
@@ -419,7 +242,7 @@ def anchor_evidence(
     digests = text_digests(told.words)
     yield ANCHOR, word_counts(targets, told.anchor_row, digests[told.anchor_word, 0])
     yield AROUND, word_counts(targets, told.around_row, digests[told.around_word, 0])
-    yield WORDS, _words_table(told.words, digests)
+    yield WORDS, words_table(told.words, digests)
 
 
 @dataclass(frozen=True)
@@ -429,17 +252,19 @@ class Evidence:
     Attributes:
         harvested: harvested URLs (`HARVESTED_SCHEMA`).
         current: URLs to rank (`ID_SCHEMA`), may repeat.
-        pages: fetched pages (`PAGE_SCHEMA`).
-        text: words of pages (`TERM_SCHEMA`), as are those of `lead`, `anchor`, `around` and `query`.
-        addresses: words of addresses; the same rows may stand several times.
+        fetched: fetched pages (`pages.FETCHED_SCHEMA`).
+        terms: words of titles and texts (`TERM_SCHEMA`), as are those of `lead`, `anchor`, `around` and `query`.
+        given: words that are given for pages in place of a text.
+        addresses: words of addresses.
         linkers: harvested pages that link to a URL (`NEIGHBOUR_SCHEMA`), may repeat.
         near: harvested URLs clicked next to a URL (`NEIGHBOUR_SCHEMA`).
     """
 
     harvested: pa.Table | None = None
     current: pa.Table | None = None
-    pages: pa.Table | None = None
-    text: pa.Table | None = None
+    fetched: pa.Table | None = None
+    terms: pa.Table | None = None
+    given: pa.Table | None = None
     lead: pa.Table | None = None
     anchor: pa.Table | None = None
     around: pa.Table | None = None
@@ -465,12 +290,13 @@ def describe_urls(evidence: Evidence, harvested: Int64s) -> Iterator[tuple[str, 
     found = np.zeros(0, dtype=np.int64) if evidence.current is None else int64s(evidence.current["url_id"])
     ids = np.union1d(seed_ids, found)
     place = positions(harvested, ids)
-    fetched, described = _page_flags(evidence.pages, ids)
+    fetched, described = _page_flags(evidence.fetched, ids)
     seed = _flags(seeds, "seed")[np.maximum(positions(seed_ids, ids), 0)] if len(seed_ids) else np.zeros_like(fetched)
     flags = [seed & (place >= 0), place >= 0, place < 0, fetched, described]
 
-    blocks = {name: _counts(getattr(evidence, name), ids) for name in ("text", "lead", "around", "query")}
-    blocks["anchor"] = _counts(evidence.anchor, ids, _once(evidence.addresses))
+    blocks = {name: _counts(getattr(evidence, name), ids) for name in ("lead", "around", "query")}
+    blocks["text"] = _counts(evidence.terms, ids, evidence.given)
+    blocks["anchor"] = _counts(evidence.anchor, ids, evidence.addresses)
     columns = [pa.array(ids), *map(pa.array, flags), pa.array(place)]
     for name in BLOCKS:
         columns += blocks[name].columns(len(ids))
@@ -504,23 +330,18 @@ def _counts(table: pa.Table | None, ids: Int64s, further: pa.Table | None = None
     return _Counts(*(int64s(summed.column(number)) for number in range(3)))
 
 
-def _once(terms: pa.Table | None) -> pa.Table | None:
-    """Terms that several parts tell alike, once."""
-    return None if terms is None else distinct_rows(terms)
-
-
 def _flags(table: pa.Table, name: str) -> Bools:
     return np.asarray(column_array(table[name]).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _page_flags(pages: pa.Table | None, ids: Int64s) -> tuple[Bools, Bools]:
+def _page_flags(fetched: pa.Table | None, ids: Int64s) -> tuple[Bools, Bools]:
     """Whether each URL was fetched, and whether its own content is known."""
-    if pages is None:
+    if fetched is None:
         return np.zeros(len(ids), dtype=np.bool_), np.zeros(len(ids), dtype=np.bool_)
-    pages = pages.sort_by("url_id")
-    place = positions(int64s(pages["url_id"]), ids)
-    fetched = place >= 0
-    return fetched, fetched & _flags(pages, "described")[np.maximum(place, 0)]
+    fetched = fetched.sort_by("url_id")
+    place = positions(int64s(fetched["url_id"]), ids)
+    found = place >= 0
+    return found, found & _flags(fetched, "described")[np.maximum(place, 0)]
 
 
 def _supports(blocks: dict[str, _Counts], described: Bools) -> pa.Table:
@@ -557,16 +378,8 @@ def vocabulary_part(supports: pa.Table | None, words: pa.Table | None) -> pa.Tab
     summed = supports.group_by("word_id").aggregate([("places", "sum"), ("documents", "sum")])
     used = summed.filter(pc.greater_equal(summed["places_sum"], MIN_PLACES)).sort_by("word_id").combine_chunks()
     ids = int64s(used["word_id"])
-    named = distinct_rows(words.filter(pa.array(members(ids, int64s(words["word_id"])))))
-    named = without_shared_ids(named, "word_id", "word")
-    if named.num_rows != len(ids):
-        raise RuntimeError(f"{len(ids)} words stand in descriptions, but {named.num_rows} have a name")
+    named = pages.named_words(words, ids)
     return pa.table([named["word"], named["word_id"], used["documents_sum"]], schema=VOCABULARY_SCHEMA)
-
-
-def number_vocabulary(words: pa.Table | None) -> pa.Table:
-    """The words of all partitions in ascending order, a table of `VOCABULARY_SCHEMA`."""
-    return VOCABULARY_SCHEMA.empty_table() if words is None else words.sort_by("word").combine_chunks()
 
 
 @dataclass(frozen=True, eq=False)

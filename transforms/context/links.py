@@ -36,6 +36,9 @@ EDGE_SCHEMA = pa.schema(
 
 DISCOVERED_SCHEMA = pa.schema([pa.field("url_id", pa.int64()), pa.field("url", pa.string())])
 ID_SCHEMA = pa.schema([pa.field("url_id", pa.int64())])
+ANCHOR_SCHEMA = pa.schema([pa.field("url_id", pa.int64()), pa.field("anchor", pa.string())])
+"""The URL that a link points to, and the link's text."""
+
 LINK_SCHEMA = pa.schema([pa.field("source_id", pa.int64()), pa.field("target_id", pa.int64())])
 
 
@@ -85,10 +88,15 @@ def discovered_urls(links: Links, table: pa.Table, sources: Int64s, excluded: In
     return pa.table([ids, urls], schema=DISCOVERED_SCHEMA)
 
 
-def known_queue_urls(links: Links, queue: Int64s) -> pa.Table:
-    """Queue URLs that stand in links, a table of `ID_SCHEMA`, each once."""
+def known_urls(links: Links, urls: Int64s) -> pa.Table:
+    """Which of some URLs stand in links, a table of `ID_SCHEMA`, each once.
+
+    Args:
+        links: the links.
+        urls: sorted ids of the URLs.
+    """
     ids = np.unique(np.concatenate([links.source, links.target]))
-    return pa.table([ids[members(queue, ids)]], schema=ID_SCHEMA)
+    return pa.table([ids[members(urls, ids)]], schema=ID_SCHEMA)
 
 
 def link_edges(links: Links, queue: Int64s) -> pa.Table:
@@ -148,7 +156,11 @@ def anchor_rows(table: pa.Table, wanted: npt.NDArray[np.bool_], links: Links) ->
     return links.target[rows], anchors.take(pa.array(rows))
 
 
-def followed_links(links: Links, wanted: npt.NDArray[np.bool_]) -> pa.Table:
-    """The followed links that are wanted, a table of `LINK_SCHEMA`."""
-    rows = wanted & links.followed
-    return pa.table([links.source[rows], links.target[rows]], schema=LINK_SCHEMA)
+def followed_links(links: Links) -> pa.Table:
+    """The followed links, a table of `LINK_SCHEMA`."""
+    return pa.table([links.source[links.followed], links.target[links.followed]], schema=LINK_SCHEMA)
+
+
+def anchor_texts(table: pa.Table, links: Links) -> pa.Table:
+    """The followed links that have an anchor text, a table of `ANCHOR_SCHEMA`."""
+    return pa.table(anchor_rows(table, np.ones(table.num_rows, dtype=np.bool_), links), schema=ANCHOR_SCHEMA)

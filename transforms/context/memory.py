@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from semrank.transforms.columnar.worker_memory import OTHER_FACTOR, Held
 
-QUEUE = Held("queue", 3.5, "fewer seeds, or a smaller --max-urls or --budget of the round before")
-
-HARVEST = Held("harvest", 4.0, "a ranker that reads no harvest, such as --ranker semrank")
+HARVEST = Held("harvest", 4.0, "fewer seeds, or a smaller --max-urls or --budget of the rounds before")
 
 DESCRIBED = Held(
     "words of descriptions",

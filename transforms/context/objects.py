@@ -27,9 +27,10 @@ from semrank.transforms.columnar.arrays import (
     pointers,
     positions,
 )
+from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.context.links import CLICK_IN, CLICK_OUT, sum_edges
-from semrank.transforms.context.pages import WORD_SCHEMA, WORDS, sum_terms, text_words
-from semrank.transforms.sources.urls import host_of, url_words
+from semrank.transforms.context.pages import sum_terms
+from semrank.transforms.sources.urls import host_of
 
 OBJECT_SCHEMA = pa.schema(
     [
@@ -50,9 +51,18 @@ OBJECT_SCHEMA = pa.schema(
 """A URL of a context: `queue` is its position in the queue or -1; `edges[i]` counts the links and c-edges, both ways,
 between it and the queue URL at position `neighbours[i]`."""
 
+NODE_SCHEMA = pa.schema(
+    [
+        pa.field("url_id", pa.int64()),
+        pa.field("host_id", pa.int64()),
+        pa.field("seed", pa.bool_()),
+        pa.field("current", pa.bool_()),
+    ]
+)
+"""A known URL as the node of a graph."""
+
 SUPPORT_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("word_id", "base", "current")])
 OBJECT_WORD_SCHEMA = pa.schema([pa.field("url_id", pa.int64()), pa.field("word", pa.int64())])
-UNKNOWN_SCHEMA = pa.schema([pa.field("url_id", pa.int64())])
 
 BASE, SUPPORTS = "base", "supports"
 
@@ -75,14 +85,12 @@ class Corpus:
 
     Attributes:
         queue_ids: ids of the queue URLs, sorted, int64[q].
-        queue_urls: their addresses, string[q].
         frequent_ids: sorted ids of words that stand on several pages, int64[v].
         frequencies: on how many, int64[v].
         documents: number of pages with text.
     """
 
     queue_ids: Int64s
-    queue_urls: pa.Array
     frequent_ids: Int64s
     frequencies: Int64s
     documents: int
@@ -96,8 +104,12 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A partition's rows about its URLs; tables are None where it has none (see `pages` and `links` for schemas)."""
+    """A partition's rows about its URLs; tables are None where it has none (see `pages` and `links` for schemas).
 
+    `queue` has the queue's URLs with their addresses (`links.DISCOVERED_SCHEMA`).
+    """
+
+    queue: pa.Table | None = None
     discovered: pa.Table | None = None
     known: pa.Table | None = None
     edges: pa.Table | None = None
@@ -105,6 +117,7 @@ class Evidence:
     terms: pa.Table | None = None
     given: pa.Table | None = None
     anchors: pa.Table | None = None
+    addresses: pa.Table | None = None
     clicked: pa.Table | None = None
 
 
@@ -113,16 +126,13 @@ def make_objects(evidence: Evidence, corpus: Corpus, settings: ObjectSettings) -
 
     Yields:
         (kind, table): `base` and `main` (current) objects of `OBJECT_SCHEMA`, sorted by URL id; `supports`, the number
-        of objects of each word in each context (`SUPPORT_SCHEMA`); `words` that no other stage has named.
+        of objects of each word in each context (`SUPPORT_SCHEMA`).
     """
     ids, urls, queue = _urls(evidence, corpus)
     if not len(ids):
         return
     described, fetched, fetched_at, status = _fetch_state(evidence.fetched, ids)
-    address_terms, address_words = text_words(
-        ids[~described], _joined(url_words(urls.filter(pa.array(~described)))), settings.language
-    )
-    owner, word = _attributes(evidence, ids, described, address_terms, corpus, settings)
+    owner, word = _attributes(evidence, ids, described, corpus, settings)
     neighbours = _neighbours(evidence.edges, ids, queue < 0, settings.count_every_click)
     objects = pa.table(
         [
@@ -141,7 +151,6 @@ def make_objects(evidence: Evidence, corpus: Corpus, settings: ObjectSettings) -
     yield BASE, objects.filter(pa.array(queue >= 0))
     yield MAIN, objects.filter(pa.array(queue < 0))
     yield SUPPORTS, _supports(word, queue[owner] >= 0)
-    yield WORDS, address_words.cast(WORD_SCHEMA)
 
 
 def object_words(objects: pa.Table) -> pa.Table:
@@ -167,10 +176,20 @@ def with_clicks(vocabulary: pa.Table, clicks: pa.Table | None) -> pa.Table:
     return vocabulary.set_column(vocabulary.schema.get_field_index("clicks"), "clicks", pa.array(counts))
 
 
-def unknown_queue_urls(known: pa.Table | None, queue_ids: Int64s) -> pa.Table:
-    """Queue URLs that the snapshot does not know, a table of `UNKNOWN_SCHEMA`."""
-    found = np.zeros(0, dtype=np.int64) if known is None else np.unique(int64s(known["url_id"]))
-    return pa.table([queue_ids[~members(found, queue_ids)]], schema=UNKNOWN_SCHEMA)
+def graph_nodes(current: pa.Table | None, harvest: pa.Table) -> pa.Table:
+    """Known URLs as nodes, a table of `NODE_SCHEMA`.
+
+    Args:
+        current: URLs to rank (`OBJECT_SCHEMA`).
+        harvest: harvested URLs: `url_id`, `url` and `seed`.
+    """
+    hosts = text_ids(host_of(column_array(harvest["url"])))
+    nobody = np.zeros(harvest.num_rows, dtype=np.bool_)
+    nodes = [pa.table([harvest["url_id"], hosts, harvest["seed"], nobody], schema=NODE_SCHEMA)]
+    if current is not None:
+        flags = [np.full(current.num_rows, flag) for flag in (False, True)]
+        nodes.append(pa.table([current["url_id"], text_ids(current["host"]), *flags], schema=NODE_SCHEMA))
+    return pa.concat_tables(nodes)
 
 
 def _urls(evidence: Evidence, corpus: Corpus) -> tuple[Int64s, pa.Array, Int64s]:
@@ -178,9 +197,11 @@ def _urls(evidence: Evidence, corpus: Corpus) -> tuple[Int64s, pa.Array, Int64s]
     seen = [int64s(table["url_id"]) for table in (evidence.known, evidence.fetched) if table is not None]
     mentioned = np.unique(np.concatenate(seen)) if seen else np.zeros(0, dtype=np.int64)
     queued = mentioned[members(corpus.queue_ids, mentioned)]
-    place = positions(corpus.queue_ids, queued)
-    ids, addresses = queued, corpus.queue_urls.take(pa.array(place))
-    queue = place
+    queue = positions(corpus.queue_ids, queued)
+    ids, addresses = queued, pa.array([], pa.string())
+    if evidence.queue is not None:
+        rows = evidence.queue.sort_by("url_id")
+        addresses = column_array(rows["url"]).take(pa.array(positions(int64s(rows["url_id"]), queued)))
     if evidence.discovered is not None:
         found, first = np.unique(int64s(evidence.discovered["url_id"]), return_index=True)
         addresses = pa.concat_arrays(
@@ -209,16 +230,10 @@ def _fetch_state(
     return found & described[np.where(found, place, 0)], found, times, statuses
 
 
-def _joined(words: pa.Array) -> pa.Array:
-    """Lists of words as texts, for the reader of words to make lemmas of."""
-    return pa.compute.binary_join(words, " ")
-
-
 def _attributes(
     evidence: Evidence,
     ids: Int64s,
     described: npt.NDArray[np.bool_],
-    address_terms: pa.Table,
     corpus: Corpus,
     settings: ObjectSettings,
 ) -> tuple[Int64s, Int64s]:
@@ -228,8 +243,8 @@ def _attributes(
     pairs.append((owner, word))
     owner, word, count = _rows(evidence.terms, ids, described)
     pairs.append(_best(owner, word, count * corpus.idf(word), settings.keywords_per_page))
-    hearsay = [table for table in (evidence.anchors, address_terms) if table is not None]
-    owner, word, count = _rows(pa.concat_tables(hearsay), ids, ~described)
+    hearsay = [table for table in (evidence.anchors, evidence.addresses) if table is not None]
+    owner, word, count = _rows(pa.concat_tables(hearsay) if hearsay else None, ids, ~described)
     pairs.append(_best(owner, word, count * corpus.idf(word), settings.keywords_per_page))
     owner, word, count = _rows(evidence.clicked if settings.query_words else None, ids, ~described)
     often = count >= settings.min_clicks

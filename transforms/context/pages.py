@@ -7,7 +7,7 @@ anchor texts of the links that point to it, the words of its address, and the wo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +15,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import TIMESTAMP
-from semrank.transforms.columnar.arrays import Int64s, column_array, group_starts, list_parts, members
+from semrank.transforms.columnar.arrays import (
+    Int64s,
+    column_array,
+    distinct_rows,
+    group_starts,
+    int64s,
+    list_parts,
+    members,
+    ragged,
+)
 from semrank.transforms.columnar.idfilter import IdFilter
-from semrank.transforms.columnar.ids import digest_table, text_digests
-from semrank.transforms.context.words import lemma_counts, lemmas_of
+from semrank.transforms.columnar.ids import digest_table, text_digests, without_shared_ids
+from semrank.transforms.context.tokens import tokens_of
+from semrank.transforms.context.words import lemma_counts, lemmas_of, text_languages
+from semrank.transforms.sources.urls import url_words
 
 COLUMNS = ("url", "fetched_at", "status", "title", "text", "keywords", "language")
 """Columns of the pages table that the reader takes."""
+
+FETCHED_COLUMNS = ("url", "fetched_at", "status")
+"""Those of them that are read where no words are wanted."""
 
 TERM_SCHEMA = pa.schema(
     [pa.field("url_id", pa.int64()), pa.field("word_id", pa.int64()), pa.field("count", pa.int64())]
@@ -41,18 +55,37 @@ FETCHED_SCHEMA = pa.schema(
 
 TERMS, GIVEN, WORDS, FETCHED = "terms", "given", "words", "fetched"
 FREQUENCIES, DOCUMENTS, DIGESTS = "frequencies", "documents", "digests"
+LEAD, SOURCES = "lead", "sources"
+
+SOURCE_SCHEMA = pa.schema(
+    [pa.field("url_id", pa.int64()), pa.field("text", pa.large_string()), pa.field("language", pa.string())]
+)
+"""Title and text of a harvested page."""
+
+LEAD_TOKENS = 150
+"""Tokens at the head of a text that say what it is about: an introduction is about as long."""
+
+LEAD_CHARACTERS = 4096
+"""Code points of a text in which its first tokens are looked for: some 27 a token, more than any language needs."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The URLs whose words are wanted: the queue and, almost exactly, the current URLs."""
+    """The URLs that are described: the harvested ones and, almost exactly, the current ones.
 
-    queue: Int64s
+    Attributes:
+        harvested: sorted ids of the harvested URLs.
+        current: filter of the ids of the current URLs.
+        queue: sorted ids of the harvested URLs that are of the queue.
+    """
+
+    harvested: Int64s
     current: IdFilter
+    queue: Int64s = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def contains(self, ids: Int64s) -> npt.NDArray[np.bool_]:
         """Whether each id is wanted; a few others pass as well and find no partner in the join that follows."""
-        return members(self.queue, ids) | self.current.may_contain(ids)
+        return members(self.harvested, ids) | self.current.may_contain(ids)
 
 
 @dataclass(frozen=True)
@@ -73,52 +106,106 @@ class _Words:
     def table(self, used: Int64s) -> pa.Table:
         """The words with the numbers `used`, a table of `WORD_SCHEMA`."""
         distinct = np.unique(used)
-        digests = self.digests[distinct]
-        return pa.table([digests[:, 0], digests[:, 1], self.words.take(pa.array(distinct))], schema=WORD_SCHEMA)
+        return words_table(self.words.take(pa.array(distinct)), self.digests[distinct])
 
 
-def page_words(table: pa.Table, wanted: Wanted, language: str) -> Iterator[tuple[str, pa.Table]]:
+def read_pages(
+    table: pa.Table, wanted: Wanted, language: str, *, every: bool, lead: bool
+) -> Iterator[tuple[str, pa.Table]]:
     """What a part of the pages table says.
 
     Args:
         table: columns `COLUMNS` of the pages table.
         wanted: the URLs whose words are wanted.
         language: language of pages whose language is neither given nor found out.
+        every: whether the words of all pages are counted, else only those of the wanted ones are read.
+        lead: whether the heads of texts are wanted, and the texts of harvested pages.
 
     Yields:
-        (kind, table): `terms` and `given` (`TERM_SCHEMA`), `words` (`WORD_SCHEMA`) and `fetched` of the wanted pages;
-        `frequencies` (the number of pages of each word), `documents` (the number of pages with text) and `digests` of
-        all pages.
+        (kind, table): `digests` of all pages; `fetched` of the wanted pages; `terms` and `given` (`TERM_SCHEMA`) of
+        them with their `words` (`WORD_SCHEMA`); with `every` also `frequencies`, the number of pages of each word, and
+        `documents`, the number of pages with text; with `lead` also `lead` (`TERM_SCHEMA`) and `sources`
+        (`SOURCE_SCHEMA`).
     """
     digests = text_digests(table["url"])
+    yield DIGESTS, digest_table(digests)
     ids = digests[:, 0]
     chosen = wanted.contains(ids)
-    keywords = column_array(table["keywords"])
-    has_keywords = np.asarray(pc.is_valid(keywords).to_numpy(zero_copy_only=False), dtype=np.bool_)
-    texts = title_and_text(table)
-    has_text = np.asarray(pc.is_valid(texts).to_numpy(zero_copy_only=False), dtype=np.bool_) & ~has_keywords
-
-    yield DIGESTS, digest_table(digests)
+    if not every:
+        rows = np.flatnonzero(chosen)
+        table, ids, chosen = table.take(pa.array(rows)).combine_chunks(), ids[rows], chosen[rows]
+    keywords, texts = column_array(table["keywords"]), title_and_text(table)
+    has_keywords = _valid(keywords)
+    has_text = _valid(texts) & ~has_keywords
     yield FETCHED, _fetched(ids, table, has_keywords | has_text, chosen)
     yield from _given(ids, keywords, chosen & has_keywords)
+
     documents = np.flatnonzero(has_text)
-    yield DOCUMENTS, pa.table([[len(documents)]], schema=COUNT_SCHEMA)
-    place = pa.array(documents)
-    counts = lemma_counts(texts.take(place), column_array(table["language"]).take(place), fallback=language)
+    texts = texts.take(pa.array(documents))
+    languages = column_array(table["language"]).take(pa.array(documents))
+    languages = text_languages(texts, languages, fallback=language)
+    counts = lemma_counts(texts, languages, fallback=language)
     lemma, count = counts.lemma.astype(np.int64), counts.count.astype(np.int64)
     word_digests = text_digests(counts.lemmas)
-    frequency = np.bincount(lemma, minlength=len(counts.lemmas)).astype(np.int64)
-    yield FREQUENCIES, pa.table([word_digests[:, 0], frequency], schema=FREQUENCY_SCHEMA)
-    row = documents[counts.document]
-    kept = chosen[row]
-    yield TERMS, pa.table([ids[row[kept]], word_digests[lemma[kept], 0], count[kept]], schema=TERM_SCHEMA)
+    if every:
+        yield DOCUMENTS, pa.table([[len(documents)]], schema=COUNT_SCHEMA)
+        frequency = np.bincount(lemma, minlength=len(counts.lemmas)).astype(np.int64)
+        yield FREQUENCIES, pa.table([word_digests[:, 0], frequency], schema=FREQUENCY_SCHEMA)
+    kept = chosen[documents[counts.document]]
+    rows = documents[counts.document[kept]]
+    yield TERMS, pa.table([ids[rows], word_digests[lemma[kept], 0], count[kept]], schema=TERM_SCHEMA)
     used = np.unique(lemma[kept])
-    yield (
-        WORDS,
-        pa.table(
-            [word_digests[used, 0], word_digests[used, 1], counts.lemmas.take(pa.array(used))], schema=WORD_SCHEMA
-        ),
-    )
+    yield WORDS, words_table(counts.lemmas.take(pa.array(used)), word_digests[used])
+    if lead:
+        place = np.flatnonzero(chosen[documents])
+        rows, texts, languages = documents[place], texts.take(pa.array(place)), languages.take(pa.array(place))
+        yield from _lead(ids[rows], column_array(table["text"]).take(pa.array(rows)), languages, language)
+        sources = pa.table([pa.array(ids[rows]), texts, languages], schema=SOURCE_SCHEMA)
+        yield SOURCES, sources.filter(pa.array(members(wanted.harvested, ids[rows])))
+
+
+def fetched_pages(table: pa.Table, wanted: Wanted) -> Iterator[tuple[str, pa.Table]]:
+    """`digests` and `fetched` of `read_pages`, where no words are wanted; the columns are `FETCHED_COLUMNS`."""
+    digests = text_digests(table["url"])
+    yield DIGESTS, digest_table(digests)
+    unread = np.zeros(table.num_rows, dtype=np.bool_)
+    yield FETCHED, _fetched(digests[:, 0], table, unread, wanted.contains(digests[:, 0]))
+
+
+def named_words(words: pa.Table, ids: Int64s) -> pa.Table:
+    """The names of words, a table of `WORD_SCHEMA` in the order of the ids.
+
+    Args:
+        words: names (`WORD_SCHEMA`), may repeat.
+        ids: sorted ids of the words that are used.
+
+    Raises:
+        RuntimeError: a word has no name.
+    """
+    named = distinct_rows(words.filter(pa.array(members(ids, int64s(words["word_id"])))))
+    named = without_shared_ids(named, "word_id", "word")
+    if named.num_rows != len(ids):
+        raise RuntimeError(f"{len(ids)} words are used, but {named.num_rows} have a name")
+    return named
+
+
+def _lead(ids: Int64s, texts: pa.Array, languages: pa.Array, language: str) -> Iterator[tuple[str, pa.Table]]:
+    tokens = tokens_of(pc.utf8_slice_codeunits(texts, 0, LEAD_CHARACTERS), languages, language)
+    row, place = ragged(tokens.indptr[:-1], np.minimum(np.diff(tokens.indptr), LEAD_TOKENS))
+    token = tokens.token[place]
+    is_word = token < len(tokens.words)
+    digests = text_digests(tokens.words)
+    yield LEAD, word_counts(ids, row[is_word], digests[token[is_word], 0])
+    yield WORDS, words_table(tokens.words, digests)
+
+
+def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.array(pc.is_valid(array).to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def words_table(words: pa.Array, digests: Int64s) -> pa.Table:
+    """Words with their digests, a table of `WORD_SCHEMA`."""
+    return pa.table([pa.array(digests[:, 0]), pa.array(digests[:, 1]), words], schema=WORD_SCHEMA)
 
 
 def title_and_text(table: pa.Table) -> pa.Array:
@@ -139,13 +226,20 @@ def _fetched(ids: Int64s, table: pa.Table, described: npt.NDArray[np.bool_], cho
 
 
 def _given(ids: Int64s, keywords: pa.ListArray, chosen: npt.NDArray[np.bool_]) -> Iterator[tuple[str, pa.Table]]:
+    """Given keywords, each once."""
     rows = np.flatnonzero(chosen)
     indptr, values = list_parts(keywords.take(pa.array(rows)))
-    owner = np.repeat(np.arange(len(rows), dtype=np.int64), np.diff(indptr))
-    valid = np.asarray(pc.is_valid(values).to_numpy(zero_copy_only=False), dtype=np.bool_)
-    words = _Words.of(owner[valid], values.drop_null())
-    yield GIVEN, word_counts(ids[rows], words.row, words.digests[words.number, 0])
+    owner = np.repeat(np.arange(len(rows), dtype=np.int64), np.diff(indptr))[_valid(values)]
+    words = _Words.of(owner, values.drop_null())
+    spread = max(len(words.digests), 1)
+    pairs = np.unique(owner * spread + words.number)
+    yield GIVEN, word_counts(ids[rows], pairs // spread, words.digests[pairs % spread, 0])
     yield WORDS, words.table(words.number)
+
+
+def address_words(ids: Int64s, urls: pa.Array, language: str) -> tuple[pa.Table, pa.Table]:
+    """Words of the addresses of distinct URLs; see `text_words`."""
+    return text_words(ids, pc.binary_join(url_words(urls), " "), language)
 
 
 def text_words(ids: Int64s, texts: pa.Array, language: str) -> tuple[pa.Table, pa.Table]:

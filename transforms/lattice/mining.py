@@ -31,7 +31,6 @@ BUNDLE_SCHEMA = pa.schema(
 """A numbered bundle of work; one without a prefix list (null) stands for the top concept."""
 
 SIZE_SCHEMA = pa.schema([pa.field("bytes", pa.int64()), pa.field("objects", pa.int64())])
-WAY_SCHEMA = pa.schema([pa.field("broadcast", pa.bool_())])
 COUNT_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("word", "support", "row_length")])
 """Counts of a word's objects and of the words that they hold; the word `OBJECTS` counts all objects."""
 
@@ -121,8 +120,8 @@ def context_size(objects: pa.Table) -> pa.Table:
     return pa.table([[objects.nbytes], [objects.num_rows]], schema=SIZE_SCHEMA)
 
 
-def choose_way(sizes: pa.Table | None, *, min_support: int) -> pa.Table:
-    """Whether a context is broadcast, a table of `WAY_SCHEMA` with one row.
+def is_held(sizes: pa.Table | None, *, min_support: int) -> bool:
+    """Whether a context is broadcast.
 
     It is unless it is large; one with fewer objects than the minimum support has the top concept alone to score.
 
@@ -131,12 +130,7 @@ def choose_way(sizes: pa.Table | None, *, min_support: int) -> pa.Table:
         min_support: smallest number of objects of a concept.
     """
     size, count = (0, 0) if sizes is None else (int(int64s(sizes[name]).sum()) for name in SIZE_SCHEMA.names)
-    return pa.table([[size <= BROADCAST_BYTES or count < min_support]], schema=WAY_SCHEMA)
-
-
-def held_objects(objects: pa.Table, way: pa.Table, *, broadcast: bool) -> pa.Table:
-    """The objects if the context goes this way, else none."""
-    return objects if way["broadcast"][0].as_py() is broadcast else objects.slice(0, 0)
+    return size <= BROADCAST_BYTES or count < min_support
 
 
 def attribute_counts(objects: pa.Table) -> pa.Table:

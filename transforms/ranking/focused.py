@@ -42,7 +42,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from semrank.schemas.tables import SCALE
-from semrank.transforms.columnar.arrays import Int64s, list_column, list_parts, pointers
+from semrank.transforms.columnar.arrays import Int64s
 from semrank.transforms.context.descriptions import Bools, Descriptions
 from semrank.transforms.ranking.exact_sums import Float64s, Moments, fixed, product_limbs, sum_bits
 from semrank.transforms.ranking.facts import Facts, inverse_document_frequency
@@ -115,14 +115,6 @@ _LIMBED = len(product_limbs(np.zeros((0, len(_TERMS) + 1))))
 
 Sums: TypeAlias = dict[str, Int64s]
 
-MODEL_SCHEMA = pa.schema(
-    [pa.field("name", pa.string()), pa.field("part", pa.int64()), pa.field("values", pa.list_(pa.float64()))]
-)
-"""A model's vectors, cut into parts of at most `MODEL_VALUES`."""
-
-MODEL_VALUES = 1 << 17
-"""Values in a row of a model's table, 1 MiB."""
-
 
 SCORE_BINS = 1000
 """Steps of the scores that a threshold is calibrated in."""
@@ -158,31 +150,6 @@ class Model:
     def without(self, *names: str) -> Model:
         """The model without vectors that no later pass needs."""
         return Model({name: vector for name, vector in self.vectors.items() if name not in names})
-
-    def to_table(self) -> pa.Table:
-        """The vectors as a table of `MODEL_SCHEMA`."""
-        pieces = [
-            (name, part, vector[start : start + MODEL_VALUES])
-            for name, vector in self.vectors.items()
-            for part, start in enumerate(range(0, max(len(vector), 1), MODEL_VALUES))
-        ]
-        values = np.concatenate([piece for _, _, piece in pieces])
-        lists = list_column(
-            pa.array(values), pointers(np.array([len(piece) for _, _, piece in pieces], dtype=np.int64))
-        )
-        names, parts = [name for name, _, _ in pieces], [part for _, part, _ in pieces]
-        return pa.table([pa.array(names), pa.array(parts), lists], schema=MODEL_SCHEMA)
-
-    @classmethod
-    def of_table(cls, table: pa.Table) -> Model:
-        """The model of a table of `MODEL_SCHEMA` whose rows may be in any order."""
-        table = table.sort_by([("name", "ascending"), ("part", "ascending")])
-        indptr, values = list_parts(table["values"])
-        numbers = values.to_numpy()
-        vectors: dict[str, list[Float64s]] = {}
-        for row, name in enumerate(table["name"].to_pylist()):
-            vectors.setdefault(name, []).append(numbers[indptr[row] : indptr[row + 1]])
-        return cls({name: np.concatenate(parts) for name, parts in vectors.items()})
 
 
 class Part:

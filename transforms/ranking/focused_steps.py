@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from semrank.schemas.tables import CALIBRATED_SCHEMA, SCALE
 from semrank.transforms.columnar import files
-from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, WriteOne
+from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables, WriteOne
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.context.memory import DESCRIBED
 from semrank.transforms.ranking import exact_sums, focused
@@ -26,7 +26,6 @@ class RankByFocused(beam.PTransform[Any, Any]):
 
     Args:
         query: words of the query.
-        partitions: number of partitions of words.
         folder: folder where the scale of the scores is written (`SCALE`), or None.
         precision: share of relevant pages that a threshold is calibrated to, or None for no calibration.
 
@@ -34,52 +33,49 @@ class RankByFocused(beam.PTransform[Any, Any]):
         calibrated: after the steps were applied, the threshold (`CALIBRATED_SCHEMA`), or None.
     """
 
-    def __init__(
-        self, *, query: list[str], partitions: int, folder: str | None = None, precision: float | None = None
-    ) -> None:
+    def __init__(self, *, query: list[str], folder: str | None = None, precision: float | None = None) -> None:
         super().__init__("rank by focused")
-        self._query, self._partitions, self._folder, self._precision = query, partitions, folder, precision
+        self._query, self._folder, self._precision = query, folder, precision
         self.calibrated: Collection | None = None
 
     def expand(self, inputs: dict[str, Collection]) -> Collection:
         """Applies the steps."""
-        vocabulary = {"vocabulary": inputs["vocabulary"]}
-        model = {**vocabulary, "harvested": inputs["harvested"]} | GatherTables(
-            "begin focused", partial(_begin, query=self._query), holds=DESCRIBED
-        )
         known = inputs["descriptions"]
         trained = known | MapTables("keep harvested pages", _harvested_pages)
+        # A worker concludes from all sums so far by itself: they are small, and a stage that does so would be one to
+        # wait for.
+        sides = {"vocabulary": inputs["vocabulary"], "harvested": inputs["harvested"]}
         for number, step in enumerate(focused.PASSES):
-            sums = (trained if step.harvested else known) | MapTables(
-                step.stage, partial(_sums, number=number), sides={"model": model}, prepare=_model, holds=DESCRIBED
+            sides[f"sums{number}"] = (trained if step.harvested else known) | MapTables(
+                step.stage,
+                partial(_sums, number=number),
+                sides=dict(sides),
+                prepare=partial(_model, query=self._query),
+                combine=exact_sums.added_sums,
+                holds=DESCRIBED,
             )
-            added = {"sums": sums} | MergePartitions(
-                f"{step.stage}: merge", _added, partitions=self._partitions, key="slot"
-            )
-            model = {"model": model, "sums": added} | GatherTables(
-                f"{step.stage}: conclude", partial(_conclude, number=number), holds=DESCRIBED
-            )
-        scale = {"model": model}
+        scale = dict(sides)
         if self._precision is not None:
             bins = trained | MapTables(
-                "measure harvest", _bins, sides={"model": model}, prepare=_model, holds=DESCRIBED
+                "measure harvest",
+                _bins,
+                sides=sides,
+                prepare=partial(_model, query=self._query),
+                holds=DESCRIBED,
             )
             calibrate = GatherTables("calibrate threshold", partial(_threshold, precision=self._precision))
             self.calibrated = scale["calibrated"] = {"bins": bins} | calibrate
         if self._folder is not None:
-            scale | WriteOne("write scale", self._folder, _scale, holds=DESCRIBED)
+            scale | WriteOne("write scale", self._folder, partial(_scale, query=self._query), holds=DESCRIBED)
         return known | MapTables(  # type: ignore[no-any-return]
-            "score by focused", _score, sides={"model": model, **vocabulary}, prepare=_Judge.of, holds=DESCRIBED
+            "score by focused", _score, sides=sides, prepare=partial(_Judge.of, query=self._query), holds=DESCRIBED
         )
 
 
 def make_step(_: str, making: Making) -> RankByFocused:
     """The ranker's step; see `registry.step`."""
     return RankByFocused(
-        query=list(making.query),
-        partitions=making.partitions,
-        folder=files.join(making.output, SCALE.name),
-        precision=making.precision,
+        query=list(making.query), folder=files.join(making.output, SCALE.name), precision=making.precision
     )
 
 
@@ -92,27 +88,35 @@ def _threshold(bins: pa.Table | None, *, precision: float) -> pa.Table:
     return pa.table([[] if threshold is None else [threshold]], schema=CALIBRATED_SCHEMA)
 
 
-def _scale(model: pa.Table | None, calibrated: pa.Table | None = None) -> pa.Table:
-    scale = focused.scale_table(_model(model))
+def _scale(
+    vocabulary: pa.Table | None,
+    harvested: pa.Table | None,
+    calibrated: pa.Table | None = None,
+    *,
+    query: list[str],
+    **sums: pa.Table | None,
+) -> pa.Table:
+    scale = focused.scale_table(_model(vocabulary, harvested, query=query, **sums))
     if calibrated is None or not calibrated.num_rows:
         return scale
     return pa.concat_tables([scale, pa.table([["threshold"], calibrated["threshold"]], schema=SCALE.schema)])
-
-
-def _begin(vocabulary: pa.Table | None, harvested: pa.Table | None, *, query: list[str]) -> pa.Table:
-    words = Vocabulary.of_table(vocabulary)
-    count = 0 if harvested is None else harvested.num_rows
-    return focused.start_model(words.documents, words.numbers(query), count).to_table()
 
 
 def _harvested_pages(table: pa.Table) -> pa.Table:
     return table.filter(pc.and_(table["harvested"], table["described"]))
 
 
-def _model(model: pa.Table | None) -> focused.Model:
-    if model is None:
-        raise RuntimeError("found no model, expected that of the step before")
-    return focused.Model.of_table(model)
+def _model(
+    vocabulary: pa.Table | None, harvested: pa.Table | None, *, query: list[str], **sums: pa.Table | None
+) -> focused.Model:
+    """What the passes whose sums are given have found out."""
+    words = Vocabulary.of_table(vocabulary)
+    count = 0 if harvested is None else harvested.num_rows
+    model = focused.start_model(words.documents, words.numbers(query), count)
+    for number, step in enumerate(focused.PASSES[: len(sums)]):
+        if step.applies(model):
+            model = step.conclude(model, exact_sums.sum_vectors(sums[f"sums{number}"], step.lengths(model)))
+    return model
 
 
 def _part(table: pa.Table, model: focused.Model) -> focused.Part:
@@ -127,24 +131,13 @@ def _sums(table: pa.Table, prepared: focused.Model, *, number: int) -> pa.Table:
     return exact_sums.sum_rows(step.sums(_part(table, prepared), prepared), step.lengths(prepared))
 
 
-def _added(sums: pa.Table) -> pa.Table:
-    return exact_sums.added_sums(sums)
-
-
-def _conclude(model: pa.Table | None, sums: pa.Table | None, *, number: int) -> pa.Table:
-    step, before = focused.PASSES[number], _model(model)
-    if not step.applies(before):
-        return before.to_table()
-    return step.conclude(before, exact_sums.sum_vectors(sums, step.lengths(before))).to_table()
-
-
 class _Judge(NamedTuple):
     model: focused.Model
     words: pa.Array
 
     @classmethod
-    def of(cls, model: pa.Table | None, vocabulary: pa.Table | None) -> _Judge:
-        return cls(_model(model), Vocabulary.of_table(vocabulary).words)
+    def of(cls, vocabulary: pa.Table | None, *, query: list[str], **tables: pa.Table | None) -> _Judge:
+        return cls(_model(vocabulary, query=query, **tables), Vocabulary.of_table(vocabulary).words)
 
 
 def _score(table: pa.Table, prepared: _Judge) -> pa.Table:

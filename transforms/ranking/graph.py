@@ -21,6 +21,7 @@ from scipy import sparse
 
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.arrays import Int64s, column_array, group_starts, int64s, positions, row_keys
+from semrank.transforms.context.objects import NODE_SCHEMA
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.reasons import Term, reason_lists
 from semrank.transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
@@ -31,16 +32,6 @@ Vector: TypeAlias = npt.NDArray[Any]
 
 Direction: TypeAlias = Literal["in", "out"]
 """Whether a node is given what the nodes have that link to it, or what those have that it links to."""
-
-NODE_SCHEMA = pa.schema(
-    [
-        pa.field("url_id", pa.int64()),
-        pa.field("host_id", pa.int64()),
-        pa.field("seed", pa.bool_()),
-        pa.field("current", pa.bool_()),
-    ]
-)
-"""A known URL."""
 
 _FLAGS = ("seed", "current")
 

@@ -14,6 +14,7 @@ from apache_beam.metrics.metric import Metrics
 
 from semrank.transforms.columnar.arrays import MAIN, int64s, partition_count
 from semrank.transforms.columnar.steps import NAMESPACE, Collection, GatherTables, MapTables, MergePartitions
+from semrank.transforms.context.objects import NODE_SCHEMA
 from semrank.transforms.ranking import breadth_first, graph, harmonic, hits, pagerank
 from semrank.transforms.ranking.graph import Convergence, Direction, Grid, Iteration, Method, Nodes, State, Surroundings
 from semrank.transforms.ranking.memory import GRAPH
@@ -338,7 +339,7 @@ def _block_quality(
 def _quality_table(nodes: pa.Table | None, values: graph.Float64s, by: str) -> pa.Table:
     if by == "harmonic":
         values = values + 1.0 / max(1, len(values))
-    ids = np.unique(int64s((graph.NODE_SCHEMA.empty_table() if nodes is None else nodes)["host_id"]))
+    ids = np.unique(int64s((NODE_SCHEMA.empty_table() if nodes is None else nodes)["host_id"]))
     return pa.table([ids, np.round(values, SCORE_DECIMALS + 3)], schema=QUALITY_SCHEMA)
 
 

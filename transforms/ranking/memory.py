@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from semrank.transforms.columnar.worker_memory import OTHER, Held
-from semrank.transforms.context.memory import DESCRIBED, HARVEST, QUEUE
+from semrank.transforms.context.memory import DESCRIBED, HARVEST
 from semrank.transforms.lattice.memory import CONTEXT, LOWER_LATTICE
 from semrank.transforms.sources.memory import MOVES
 from semrank.transforms.weblog.memory import RELATIONS, VOCABULARY
@@ -26,7 +26,6 @@ NAMED_LATTICE = Held("base concepts with URLs and words", 4.0, LOWER_LATTICE)
 GRAPH = Held("graph", 9.0, "--level host, or --host-quality equal")
 
 HELD = (
-    QUEUE,
     HARVEST,
     VOCABULARY,
     RELATIONS,

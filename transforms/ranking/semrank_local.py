@@ -54,7 +54,7 @@ from semrank.transforms.context.objects import (
     object_words,
     with_clicks,
 )
-from semrank.transforms.context.pages import FETCHED_SCHEMA, TERM_SCHEMA, WORD_SCHEMA, WORDS, text_words
+from semrank.transforms.context.pages import FETCHED_SCHEMA, TERM_SCHEMA, WORD_SCHEMA, WORDS, address_words, text_words
 from semrank.transforms.context.words import DEFAULT_LANGUAGE, lemmas_of
 from semrank.transforms.lattice.mining import LATTICE_SCHEMA, MiningContext, bundle_rows, lattice_table, mine_bundle
 from semrank.transforms.ranking.replay import Float64s, Moment, candidate_scores
@@ -146,7 +146,7 @@ class SemRankWeb:
         found: dict[str, list[pa.Table]] = {}
         # Words of all pages are read once, and chosen by round afterwards.
         wanted = context_pages.Wanted(np.sort(text_ids(pages["url"])), IdFilter.from_segments(None, _NO_BITS))
-        for kind, table in context_pages.page_words(pages, wanted, language):
+        for kind, table in context_pages.read_pages(pages, wanted, language, every=True, lead=False):
             found.setdefault(kind, []).append(table)
         ids = read_links(links)
         rows, anchors = _anchor_texts(links, ids)
@@ -287,7 +287,9 @@ def make_round(
     discovered = discovered_urls(links, table, sources, harvested)
     wanted = np.sort(np.concatenate([queue_ids, int64s(discovered["url_id"])]))
     edges = pa.concat_tables([link_edges(links, queue_ids), click_edges_of_queue(log.edges, queue_ids)])
+    addresses, address_names = _addresses(web, queue, discovered, known, reading.objects.language)
     evidence = Evidence(
+        queue=queue,
         discovered=discovered,
         known=pa.table([queue_ids], schema=ID_SCHEMA),
         edges=edges,
@@ -295,10 +297,11 @@ def make_round(
         terms=_rows_of(web.terms, known[members(wanted, known)]),
         given=_rows_of(web.given, known[members(wanted, known)]),
         anchors=_anchors(web, rows[members(wanted, links.target)]),
+        addresses=addresses,
         clicked=_rows_of(log.url_clicks, wanted),
     )
     made = dict(make_objects(evidence, _corpus(web, queue, known), reading.objects))
-    words = pa.concat_tables([web.words, log.words, made[WORDS]]) if made else web.words
+    words = pa.concat_tables([web.words, log.words, address_names])
     vocabulary = _vocabulary(made.get(SUPPORTS), words, log)
     clicked = members(log.clicked, links.source) & members(log.clicked, links.target) & links.followed
     return Round(
@@ -307,6 +310,17 @@ def make_round(
         vocabulary,
         pa.table([links.source[clicked], links.target[clicked]], schema=LINK_SCHEMA),
     )
+
+
+def _addresses(
+    web: SemRankWeb, queue: pa.Table, discovered: pa.Table, known: Int64s, language: str
+) -> tuple[pa.Table, pa.Table]:
+    """Words of the addresses of the URLs whose own content is not known."""
+    urls = pa.concat_tables([queue.select(discovered.column_names), discovered])
+    told = web.fetched.filter(web.fetched["described"])
+    described = np.intersect1d(int64s(told["url_id"]), known)
+    urls = urls.filter(pa.array(~members(described, int64s(urls["url_id"]))))
+    return address_words(int64s(urls["url_id"]), column_array(urls["url"]), language)
 
 
 def _rows_of(table: pa.Table, ids: Int64s) -> pa.Table:
@@ -327,7 +341,6 @@ def _corpus(web: SemRankWeb, queue: pa.Table, known: Int64s) -> Corpus:
     several = documents > 1
     return Corpus(
         int64s(queue["url_id"]),
-        column_array(queue["url"]),
         frequent[several],
         documents[several].astype(np.int64),
         len(texts),

@@ -9,41 +9,46 @@ from typing import Any, NamedTuple
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from semrank.schemas.tables import KEYWORDS, RELATIONS, conform
+from semrank.schemas.tables import CONCEPTS, KEYWORDS, RELATIONS, conform
 from semrank.transforms.columnar.arrays import MAIN, column_array, int64s
 from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, WritePartitions
+from semrank.transforms.context.objects import BASE
 from semrank.transforms.context.steps import number_words
 from semrank.transforms.lattice import mining
-from semrank.transforms.lattice.memory import CONTEXT
 from semrank.transforms.lattice.steps import MineConcepts, PlanBundles
 from semrank.transforms.ranking import semrank
 from semrank.transforms.ranking.memory import HIERARCHY, LATTICE
+from semrank.transforms.ranking.scores import with_scores
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.weblog.memory import VOCABULARY
 from semrank.transforms.weblog.relations import ISA, PART_OF
 
+SPREAD, SUMS = "spread", "sums"
+
 
 class Ranked(NamedTuple):
-    """What a ranker gives.
+    """What SemRank gives.
 
     Attributes:
         rows: scored URLs (`RANKED_SCHEMA`).
-        keywords: the keywords with their layers (`KEYWORDS`).
-        base_concepts: extents of the base lattice as URLs (`semrank.NAMED_SCHEMA`).
-        current_concepts: the same of the current lattice, or None.
+        base: the queue's objects, with word numbers.
+        lattice: the base lattice (`LATTICE_SCHEMA`).
+        current_concepts: extents of the current lattice as URLs (`semrank.NAMED_SCHEMA`), or None.
     """
 
     rows: Collection
-    keywords: Collection
-    base_concepts: Collection
+    base: Collection
+    lattice: Collection
     current_concepts: Collection | None
 
 
 class RankBySemRank(beam.PTransform[Any, Any]):
     """SemRank of the current URLs (P13 Def. 21); gives `Ranked`.
 
-    The input is a dict with `base`, `current` (objects), `vocabulary`, `isa` and `part_of`.
+    The input is a dict with `base`, `current` (objects), `vocabulary`, `isa` and `part_of`; with the scores of another
+    `ranker` (`SCORED_SCHEMA`) as well, rows have these, and SemRank's terms count nothing.
 
     Args:
         settings: how similarities are computed.
@@ -70,40 +75,36 @@ class RankBySemRank(beam.PTransform[Any, Any]):
         """Applies the steps."""
         words = {"vocabulary": inputs["vocabulary"]}
         relations = {"isa": inputs["isa"], "part_of": inputs["part_of"]}
-        base = inputs["base"] | MapTables("number base words", _numbered, sides=words, holds=VOCABULARY)
-        current = inputs["current"] | MapTables("number current words", _numbered, sides=words, holds=VOCABULARY)
+        both = (inputs["base"], inputs["current"]) | "both contexts" >> beam.Flatten()
+        numbered = both | MapTables("number words of URLs", _numbered, sides=words, tags=(MAIN, BASE), holds=VOCABULARY)
+        base, current = numbered[BASE], numbered[MAIN]
 
         base_bundles = {"objects": base, **words} | PlanBundles("base", self._min_support)
         lattice = {"bundles": base_bundles, "objects": base, **words} | MineConcepts("base", self._min_support)
 
-        way = {"sizes": current | MapTables("measure context", mining.context_size)} | GatherTables(
-            "choose way of mining", partial(mining.choose_way, min_support=self._min_support)
+        sizes = current | MapTables("measure context", mining.context_size)
+        ways = current | MapTables(
+            "choose way of mining",
+            _chosen_way,
+            sides={"sizes": sizes},
+            prepare=partial(mining.is_held, min_support=self._min_support),
+            tags=(MAIN, SPREAD),
         )
-        held, spread = (
-            current
-            | MapTables(f"{name} context", partial(mining.held_objects, broadcast=broadcast), sides={"way": way})
-            for name, broadcast in (("hold", True), ("spread", False))
-        )
+        held, spread = ways[MAIN], ways[SPREAD]
         known = {"lattice": lattice, **words, **relations}
         whole = self._score_held(held, known)
         parts, top = self._score_spread(spread, known)
         scores, members = ([outputs[tag] for outputs in (whole, parts)] for tag in (MAIN, semrank.CURRENT_CONCEPTS))
-        rows = {"objects": current, "scores": scores | "all scores" >> beam.Flatten()} | MergePartitions(
+        scored = {"objects": current, "scores": scores | "all scores" >> beam.Flatten()}
+        if "ranker" in inputs:
+            scored["ranker"] = inputs["ranker"]
+        rows = scored | MergePartitions(
             "join scores",
             _join_scores,
             partitions=self._partitions,
             key="url_id",
             sides={**words, "top": top},
             holds=VOCABULARY,
-        )
-        keywords = {**words, **relations} | GatherTables(
-            "layer keywords",
-            partial(semrank.keyword_table, settings=self._settings, query=self._query),
-            holds=HIERARCHY,
-        )
-        named = {"objects": base, **words}
-        base_concepts = lattice | MapTables(
-            "name base concepts", semrank.named_base_concepts, sides=named, holds=CONTEXT
         )
         current_concepts = None
         if self._write_lattices:
@@ -116,7 +117,7 @@ class RankBySemRank(beam.PTransform[Any, Any]):
                 key="url_id",
                 sides=words,
             )
-        return Ranked(rows, keywords, base_concepts, current_concepts)
+        return Ranked(rows, base, lattice, current_concepts)
 
     def _score_held(self, objects: Collection, known: dict[str, Collection]) -> Any:
         """Scores of a context that every worker holds, bundle by bundle."""
@@ -135,18 +136,17 @@ class RankBySemRank(beam.PTransform[Any, Any]):
 
         The second result is the top concept's, where no bundle has it.
         """
-        counts = {"counts": objects | MapTables("count attributes", mining.attribute_counts)} | GatherTables(
-            "add attribute counts", mining.added_counts
-        )
+        counts = objects | MapTables("count attributes", mining.attribute_counts, combine=mining.added_counts)
         shared = {"counts": counts, "vocabulary": known["vocabulary"]}
-        rows = objects | MapTables(
+        cut = objects | MapTables(
             "cut conditional databases",
             _rows_of_bundles,
             sides=shared,
             prepare=partial(_spread_context, min_support=self._min_support),
+            tags=(MAIN, SUMS),
         )
         judging = partial(_judging, settings=self._settings, query=self._query, min_support=self._min_support)
-        scores = {"rows": rows} | MergePartitions(
+        scores = {"rows": cut[MAIN]} | MergePartitions(
             "score conditional databases",
             partial(_score_spread, write=self._write_lattices),
             partitions=None,
@@ -156,8 +156,7 @@ class RankBySemRank(beam.PTransform[Any, Any]):
             tags=(MAIN, semrank.CURRENT_CONCEPTS),
             holds=LATTICE,
         )
-        sums = objects | MapTables("sum edges", semrank.edge_sums)
-        top = {"sums": sums, "counts": counts, **known} | GatherTables(
+        top = {"sums": cut[SUMS], "counts": counts, **known} | GatherTables(
             "score top concept",
             partial(_top_scores, settings=self._settings, query=self._query, min_support=self._min_support),
             holds=HIERARCHY,
@@ -189,9 +188,16 @@ class WriteConcepts(beam.PTransform[Any, Any]):
         )
 
 
-def _numbered(table: pa.Table, vocabulary: pa.Table | None) -> pa.Table:
+def _numbered(table: pa.Table, vocabulary: pa.Table | None) -> Iterator[tuple[str, pa.Table]]:
     ids = np.zeros(0, dtype=np.int64) if vocabulary is None else int64s(vocabulary["word_id"])
-    return number_words(table, ids)
+    numbered = number_words(table, ids)
+    queued = pc.greater_equal(numbered["queue"], 0)
+    yield BASE, numbered.filter(queued)
+    yield MAIN, numbered.filter(pc.invert(queued))
+
+
+def _chosen_way(objects: pa.Table, held: bool) -> Iterator[tuple[str, pa.Table]]:
+    yield (MAIN if held else SPREAD), objects
 
 
 def _scoring(
@@ -218,12 +224,15 @@ def _word_count(vocabulary: pa.Table | None) -> int:
 def _spread_context(
     counts: pa.Table | None, vocabulary: pa.Table | None, *, min_support: int
 ) -> mining.SpreadContext | None:
+    if counts is not None:
+        counts = mining.added_counts(counts)
     return mining.SpreadContext.of(counts, _word_count(vocabulary), min_support=min_support)
 
 
-def _rows_of_bundles(objects: pa.Table, prepared: mining.SpreadContext | None) -> Iterator[pa.Table]:
+def _rows_of_bundles(objects: pa.Table, prepared: mining.SpreadContext | None) -> Iterator[tuple[str, pa.Table]]:
+    yield SUMS, semrank.edge_sums(objects)
     if prepared is not None:
-        yield from prepared.rows_of_bundles(objects)
+        yield from ((MAIN, rows) for rows in prepared.rows_of_bundles(objects))
 
 
 class _Judging(NamedTuple):
@@ -280,14 +289,35 @@ def _top_members(objects: pa.Table, top: pa.Table | None) -> pa.Table:
 
 
 def _join_scores(
-    objects: pa.Table | None, scores: pa.Table | None, vocabulary: pa.Table | None, top: pa.Table | None
+    objects: pa.Table | None,
+    scores: pa.Table | None,
+    vocabulary: pa.Table | None,
+    top: pa.Table | None,
+    **other: pa.Table | None,
+) -> Iterator[pa.Table]:
+    if objects is not None:
+        rows = semrank.join_scores(objects, scores, vocabulary, top)
+        yield with_scores(rows, other["ranker"]) if "ranker" in other else rows
+
+
+def keyword_rows(
+    vocabulary: pa.Table | None,
+    isa: pa.Table | None,
+    part_of: pa.Table | None,
+    *,
+    settings: SimilaritySettings,
+    query: list[str],
 ) -> pa.Table:
-    return semrank.join_scores(objects, scores, vocabulary, top)
+    """The keywords in their order with their layers, a table of `KEYWORDS`."""
+    keywords = semrank.keyword_table(vocabulary, isa, part_of, settings=settings, query=query)
+    return conform(keywords.sort_by("keyword"), KEYWORDS)
 
 
-def keyword_rows(keywords: pa.Table | None) -> pa.Table:
-    """The keywords in their order, a table of `KEYWORDS`."""
-    return KEYWORDS.empty() if keywords is None else conform(keywords.sort_by("keyword"), KEYWORDS)
+def base_concept_rows(lattice: pa.Table | None, objects: pa.Table | None, vocabulary: pa.Table | None) -> pa.Table:
+    """The base concepts with their URLs and words, a table of `CONCEPTS`."""
+    if lattice is None:
+        return CONCEPTS.schema.empty_table()
+    return semrank.concept_rows(semrank.named_base_concepts(lattice, objects, vocabulary))
 
 
 def relation_rows(

@@ -28,11 +28,32 @@ from semrank.transforms.columnar.arrays import (
     ragged,
 )
 from semrank.transforms.columnar.idfilter import MIN_BITS, IdFilter
-from semrank.transforms.columnar.ids import IdCollisionError, digest_table, shared_ids, text_digests, without_shared_ids
+from semrank.transforms.columnar.ids import (
+    IdCollisionError,
+    digest_table,
+    shared_ids,
+    text_digests,
+    text_ids,
+    without_shared_ids,
+)
 from semrank.transforms.context import describe
 from semrank.transforms.context.descriptions import BLOCKS, Bools, Descriptions, counts_matrix
 from semrank.transforms.context.links import read_links
-from semrank.transforms.context.pages import WORD_SCHEMA, WORDS, Wanted, word_counts
+from semrank.transforms.context.pages import (
+    COLUMNS,
+    FETCHED,
+    GIVEN,
+    LEAD,
+    SOURCE_SCHEMA,
+    SOURCES,
+    TERMS,
+    WORD_SCHEMA,
+    WORDS,
+    Wanted,
+    address_words,
+    read_pages,
+    word_counts,
+)
 from semrank.transforms.context.words import DEFAULT_LANGUAGE, lemmas_of
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.weblog.clicks import read_clicks, url_word_clicks
@@ -101,25 +122,25 @@ class Web:
             _url_ids(pages["url"], links["source_url"], links["target_url"], clicks["url"]),
             IdFilter.from_segments(None, MIN_BITS),
         )
-        said = _gathered(describe.page_evidence(pages.select(describe.PAGE_COLUMNS), wanted, language))
+        said = _gathered(read_pages(pages.select(COLUMNS), wanted, language, every=False, lead=True))
         rows = read_links(links)
-        linked = _gathered(describe.link_evidence(links, rows, wanted.queue, language))
+        linked = _gathered(describe.link_evidence(links, rows, wanted.harvested))
         anchored = linked.pop(describe.ANCHORED, describe.ANCHORED_SCHEMA.empty_table())
-        anchors, told = _anchor_tables(said.pop(describe.SOURCES, None), anchored, language)
+        anchors, told = _anchor_tables(said.pop(SOURCES, None), anchored, language)
         read = read_clicks(clicks, partial(lemmas_of, fallback=language))
-        addresses = distinct_rows(pa.concat_tables([said[describe.ADDRESSES], linked[describe.ADDRESSES]]))
+        addresses, address_names = _addresses(pages, links, language)
         terms = {
-            "text": said[describe.TEXT],
-            "lead": said[describe.LEAD],
+            "text": pa.concat_tables([said[TERMS], said[GIVEN]]),
+            "lead": said[LEAD],
             "address": addresses,
             "anchor": told[describe.ANCHOR],
             "around": told[describe.AROUND],
             "query": url_word_clicks(read).rename_columns(addresses.column_names),
         }
         words, numbers = _vocabulary(
-            [said[WORDS], linked[WORDS], told[WORDS], read.words.cast(WORD_SCHEMA)], list(terms.values())
+            [said[WORDS], address_names, told[WORDS], read.words.cast(WORD_SCHEMA)], list(terms.values())
         )
-        url = wanted.queue
+        url = wanted.harvested
         matrices = {
             name: _term_matrix(table, url if name not in _BY_ANCHOR else None, len(anchors[0]), numbers)
             for name, table in terms.items()
@@ -127,10 +148,10 @@ class Web:
         size = (len(url) + 1, len(url) + 1)
         source, target = positions(url, rows.source), positions(url, rows.target)
         other = source != target
-        page = int64s(said[describe.PAGES]["url_id"])
+        page = int64s(said[FETCHED]["url_id"])
         flags = np.zeros((2, len(url) + 1), dtype=np.bool_)
         flags[0, positions(url, page)] = True
-        flags[1, positions(url, page)] = said[describe.PAGES]["described"].to_numpy()
+        flags[1, positions(url, page)] = said[FETCHED]["described"].to_numpy()
         return cls(
             url=url,
             words=words,
@@ -257,22 +278,6 @@ class Web:
         return np.setdiff1d(self.url[found], sources)
 
 
-def facts_of(
-    pages: pa.Table,
-    links: pa.Table,
-    clicks: pa.Table,
-    *,
-    seeds: Int64s,
-    harvested: Int64s,
-    current: Int64s,
-    query: Sequence[str] = (),
-    language: str = DEFAULT_LANGUAGE,
-) -> Facts:
-    """The facts of one moment of a snapshot; see `Web.of_tables` and `Web.facts`."""
-    web = Web.of_tables(pages, links, clicks, language=language)
-    return web.facts(seeds=seeds, harvested=harvested, current=current, content_known=True, query=query)
-
-
 _BY_ANCHOR = ("anchor", "around")
 
 
@@ -282,6 +287,13 @@ def _url_ids(*urls: pa.ChunkedArray) -> Int64s:
     if len(shared):
         raise IdCollisionError(shared.tolist())
     return int64s(digests["id"])
+
+
+def _addresses(pages: pa.Table, links: pa.Table, language: str) -> tuple[pa.Table, pa.Table]:
+    """Words of the addresses of pages and of both ends of links."""
+    columns = (pages["url"], links["source_url"], links["target_url"])
+    urls = pc.unique(pa.concat_arrays([column_array(column).cast(pa.string()) for column in columns]))
+    return address_words(text_ids(urls), urls, language)
 
 
 def _gathered(evidence: Iterable[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
@@ -297,7 +309,7 @@ def _anchor_tables(
 ) -> tuple[tuple[Int64s, Int64s], dict[str, pa.Table]]:
     """Source and target of each anchor; the words of the anchors by number (`TERM_SCHEMA`), and those around them."""
     if sources is None:
-        sources = describe.SOURCE_SCHEMA.empty_table()
+        sources = SOURCE_SCHEMA.empty_table()
     sources = sources.sort_by("url_id").combine_chunks()
     anchored = anchored.sort_by([(name, "ascending") for name in anchored.column_names]).combine_chunks()
     source = int64s(anchored["url_id"])

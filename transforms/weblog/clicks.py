@@ -17,6 +17,7 @@ from semrank.transforms.columnar.arrays import (
     column_array,
     group_starts,
     int64s,
+    list_column,
     list_parts,
     members,
     pointers,
@@ -43,6 +44,11 @@ _CLICK_COLUMNS = ("user", "group", "session", "query", "time", "position", "url"
 
 WordsOf = Callable[[pa.Array], pa.ListArray]
 """Gives the words of each short text, as the attributes of pages are made: string[n] -> list<string>[n]."""
+
+
+def no_words(texts: pa.Array) -> pa.ListArray:
+    """No words of texts, where none are wanted."""
+    return list_column(pa.array([], pa.string()), np.zeros(len(texts) + 1, dtype=np.int64))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,28 +11,30 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from semrank.transforms.columnar.arrays import MAIN, Int64s, bounded_slices, int64s, positions
+from semrank.transforms.columnar.arrays import MAIN, Int64s, bounded_slices, distinct_rows, int64s, positions
+from semrank.transforms.columnar.idfilter import MIN_BITS, filter_positions
 from semrank.transforms.columnar.ids import digest_table
 from semrank.transforms.columnar.steps import Collection, GatherTables, MapTables, MergePartitions, ReadParquet
 from semrank.transforms.weblog import relations, sequences
-from semrank.transforms.weblog.clicks import COLUMNS, WordsOf, read_clicks, url_word_clicks, word_clicks
+from semrank.transforms.weblog.clicks import COLUMNS, WordsOf, no_words, read_clicks, url_word_clicks, word_clicks
 from semrank.transforms.weblog.groups import minhash_groups, user_groups, user_words, users_of_several_groups
 from semrank.transforms.weblog.memory import RELATIONS, VOCABULARY
 
 SEQUENCES, WORD_CLICKS, URL_CLICKS, WORDS, DIGESTS = "sequences", "word_clicks", "url_clicks", "words", "digests"
-USERS, WITNESSES = "users", "witnesses"
+USERS, CLICKED, WITNESSES = "users", "clicked", "witnesses"
 
 
 class ClickFacts(NamedTuple):
-    """What the first pass over the click log gives.
+    """What the first pass over the click log gives; what was not asked for is empty.
 
     Attributes:
-        edges: distinct c-edges (`sequences.CLICK_EDGE_SCHEMA`).
+        edges: c-edges in parts (`sequences.CLICK_EDGE_SCHEMA`), those of a user in one part.
         word_clicks: f(n) in parts (`clicks.WORD_CLICKS_SCHEMA`).
         url_clicks: clicks by (URL, word) in parts (`clicks.URL_WORD_CLICKS_SCHEMA`).
         words: words that queries hold (`clicks.WORDS_SCHEMA`).
         digests: ids of clicked URLs with their check values.
-        users: what groups of users are made from; see `GroupUsers`.
+        users: what groups of users are made from.
+        clicked: positions of clicked URLs in a filter (`idfilter.POSITION_SCHEMA`).
     """
 
     edges: Collection
@@ -41,6 +43,7 @@ class ClickFacts(NamedTuple):
     words: Collection
     digests: Collection
     users: Collection
+    clicked: Collection
 
 
 class ReadClickFacts(beam.PTransform[Any, Any]):
@@ -49,13 +52,23 @@ class ReadClickFacts(beam.PTransform[Any, Any]):
     Args:
         paths: Parquet files of the clicks table.
         partitions: number of partitions of its rows.
-        words_of: gives the words of queries.
-        minhash: whether groups of users are made from their words.
+        words_of: gives the words of queries; None where no words are wanted.
+        groups: where groups of users come from, `given`, `one` or `minhash`; None where no relations are learned.
+        bits: size of the filter of clicked URLs.
     """
 
-    def __init__(self, paths: Sequence[str], *, partitions: int, words_of: WordsOf, minhash: bool) -> None:
+    def __init__(
+        self,
+        paths: Sequence[str],
+        *,
+        partitions: int,
+        words_of: WordsOf | None,
+        groups: str | None = None,
+        bits: int = MIN_BITS,
+    ) -> None:
         super().__init__("read click facts")
-        self._paths, self._partitions, self._words_of, self._minhash = paths, partitions, words_of, minhash
+        self._paths, self._partitions = paths, partitions
+        self._facts = partial(click_facts, words_of=words_of, groups=groups, bits=bits)
 
     def expand(self, pipeline: beam.Pipeline) -> ClickFacts:
         """Applies the steps."""
@@ -64,36 +77,31 @@ class ReadClickFacts(beam.PTransform[Any, Any]):
             | ReadParquet("read clicks", self._paths, COLUMNS)
             | MapTables(
                 "count clicks",
-                partial(click_facts, words_of=self._words_of, minhash=self._minhash),
-                tags=(SEQUENCES, WORD_CLICKS, URL_CLICKS, WORDS, DIGESTS, USERS),
+                self._facts,
+                tags=(SEQUENCES, WORD_CLICKS, URL_CLICKS, WORDS, DIGESTS, USERS, CLICKED),
             )
         )
         edges = {"rows": facts[SEQUENCES]} | MergePartitions(
-            "link clicks", _click_edges, partitions=self._partitions, key="user"
+            "link clicks", sequences.click_edges, partitions=self._partitions, key="user"
         )
-        merged = {"edges": edges} | MergePartitions(
-            "merge click edges", _merge_click_edges, partitions=self._partitions, key="target"
-        )
-        return ClickFacts(merged, facts[WORD_CLICKS], facts[URL_CLICKS], facts[WORDS], facts[DIGESTS], facts[USERS])
+        kinds = (WORD_CLICKS, URL_CLICKS, WORDS, DIGESTS, USERS, CLICKED)
+        return ClickFacts(edges, *(facts[kind] for kind in kinds))
 
 
-def click_facts(table: pa.Table, *, words_of: WordsOf, minhash: bool) -> Iterator[tuple[str, pa.Table]]:
-    """(kind, table) of what a part of the click log says."""
-    clicks = read_clicks(table, words_of)
+def click_facts(
+    table: pa.Table, *, words_of: WordsOf | None, groups: str | None = None, bits: int = MIN_BITS
+) -> Iterator[tuple[str, pa.Table]]:
+    """(kind, table) of what a part of the click log says; for arguments see `ReadClickFacts`."""
+    clicks = read_clicks(table, no_words if words_of is None else words_of)
     yield SEQUENCES, sequences.sequence_rows(clicks)
-    yield WORD_CLICKS, word_clicks(clicks)
-    yield URL_CLICKS, url_word_clicks(clicks)
-    yield WORDS, clicks.words
     yield DIGESTS, digest_table(clicks.url_digests)
-    yield USERS, user_words(clicks) if minhash else user_groups(clicks)
-
-
-def _click_edges(rows: pa.Table) -> pa.Table:
-    return sequences.click_edges(rows)
-
-
-def _merge_click_edges(edges: pa.Table) -> pa.Table:
-    return sequences.count_edges(*(int64s(edges[name]) for name in ("source", "target", "clicks")))
+    if words_of is not None:
+        yield WORD_CLICKS, word_clicks(clicks)
+        yield URL_CLICKS, url_word_clicks(clicks)
+        yield WORDS, clicks.words
+    if groups is not None:
+        yield USERS, user_words(clicks) if groups == "minhash" else user_groups(clicks)
+        yield CLICKED, filter_positions(clicks.url_digests[:, 0], bits)
 
 
 class LearnedRelations(NamedTuple):
@@ -121,7 +129,7 @@ class LearnRelations(beam.PTransform[Any, Any]):
         partitions: number of partitions of clicks.
         link_partitions: number of partitions of links.
         words_of: gives the words of queries.
-        own_words: keywords of pages by word id (`relations.OWN_WORD_SCHEMA`); used where a page needs the word.
+        own_words: keywords of pages by word id (`relations.OWN_WORD_SCHEMA`), where a page needs the word, else None.
         settings: how they are learned.
 
     The input is the vocabulary: tables with `word_id`, `base_support` and `current_support` in word order.
@@ -136,7 +144,7 @@ class LearnRelations(beam.PTransform[Any, Any]):
         partitions: int,
         link_partitions: int,
         words_of: WordsOf,
-        own_words: Collection,
+        own_words: Collection | None,
         settings: relations.RelationSettings,
     ) -> None:
         super().__init__("learn relations")
@@ -162,49 +170,52 @@ class LearnRelations(beam.PTransform[Any, Any]):
         # All that needs a page's own words is made where they are found, so that they travel once.
         partitions = max(self._partitions, self._link_partitions)
         known = {"vocabulary": vocabulary}
-        places = {"rows": scoped[MAIN], "links": self._links | MapTables("key links by source", _links_by_source)}
-        if self._settings.needs_word:
+        places = {"rows": scoped[MAIN], "links": self._links}
+        if self._own_words is not None:
             places["own"] = self._own_words
         found = places | MergePartitions(
             "pair words of pages",
             partial(_page_facts, settings=self._settings),
             partitions=partitions,
-            key="url_id",
+            key={"rows": "url_id", "links": "source_id", "own": "url_id"},
             sides=known,
             prepare=_Contexts.of,
             tags=(MAIN, relations.ISA, WITNESSES),
             holds=VOCABULARY,
         )
-        along = found[WITNESSES] | MapTables("key words by target", _witnesses_by_target)
-        part_of = {"rows": found[MAIN], "witnesses": along} | MergePartitions(
+        part_of = {"rows": found[MAIN], "witnesses": found[WITNESSES]} | MergePartitions(
             "pair words of links",
             _part_of_pairs,
             partitions=partitions,
-            key="url_id",
+            key={"rows": "url_id", "witnesses": "target_id"},
             sides=known,
             prepare=_Contexts.of,
             holds=VOCABULARY,
         )
-        isa = found[relations.ISA]
-        return LearnedRelations(self._summed("ISA", isa), self._summed("Part-Of", part_of), scoped[WORD_CLICKS])
+        counted = {"isa": found[relations.ISA], "part_of": part_of} | MergePartitions(
+            "count pairs",
+            partial(_sum_pairs, least=self._settings.min_support),
+            partitions=self._partitions,
+            key="pair",
+            tags=(relations.ISA, relations.PART_OF),
+        )
+        return LearnedRelations(counted[relations.ISA], counted[relations.PART_OF], scoped[WORD_CLICKS])
 
     def _user_sides(self) -> dict[str, Collection]:
         if self._settings.groups == "one":
             return {}
-        function = _minhash_groups if self._settings.groups == "minhash" else _several_groups
-        users = {"users": self._users} | MergePartitions(
-            "group users", function, partitions=self._partitions, key="user"
+        rows: str = "groups"
+        function: Callable[..., pa.Table] = users_of_several_groups
+        if self._settings.groups == "minhash":
+            rows, function = "words", minhash_groups
+        users = {rows: self._users} | MergePartitions(
+            "group users",
+            function,
+            partitions=self._partitions,
+            key="user",
+            combine={rows: distinct_rows},
         )
         return {"users": users}
-
-    def _summed(self, name: str, pairs: Collection) -> Collection:
-        keyed = pairs | MapTables(f"key {name}", _keyed_pairs)
-        return {"pairs": keyed} | MergePartitions(  # type: ignore[no-any-return]
-            f"count {name}",
-            partial(_sum_pairs, least=self._settings.min_support),
-            partitions=self._partitions,
-            key="pair",
-        )
 
 
 class SettleRelations(beam.PTransform[Any, Any]):
@@ -262,14 +273,6 @@ def _scope_rows(
         yield WORD_CLICKS, word_clicks(clicks)
 
 
-def _several_groups(users: pa.Table) -> pa.Table:
-    return users_of_several_groups(users)
-
-
-def _minhash_groups(users: pa.Table) -> pa.Table:
-    return minhash_groups(users)
-
-
 class _Contexts(NamedTuple):
     """Ids of the words, and which occur in the base and in the current context: int64 and bool[word count]."""
 
@@ -302,7 +305,8 @@ def _page_facts(
     leading = relations.leading_words(rows, settings.max_words)
     for part in bounded_slices(leading):
         yield MAIN, part
-    for part in bounded_slices(relations.merge_pairs(relations.isa_pairs(leading, len(prepared.in_base)))):
+    isa = relations.merge_pairs(relations.isa_pairs(leading, len(prepared.in_base)))
+    for part in bounded_slices(_keyed_pairs(isa)):
         yield relations.ISA, part
     if links is not None:
         for part in relations.link_witnesses(links, leading, prepared.in_base):
@@ -318,18 +322,10 @@ def _numbered_words(own: pa.Table | None, word_ids: Int64s) -> pa.Table:
     return pa.table([own["url_id"], numbers], schema=relations.OWN_WORD_SCHEMA)
 
 
-def _links_by_source(links: pa.Table) -> pa.Table:
-    return links.append_column("url_id", links["source_id"])
-
-
-def _witnesses_by_target(witnesses: pa.Table) -> pa.Table:
-    return witnesses.append_column("url_id", witnesses["target_id"])
-
-
 def _part_of_pairs(rows: pa.Table | None, witnesses: pa.Table | None, prepared: _Contexts) -> Iterator[pa.Table]:
     if rows is not None and witnesses is not None:
         pairs = relations.part_of_pairs(witnesses, rows, prepared.in_current)
-        yield from bounded_slices(relations.merge_pairs(pairs))
+        yield from bounded_slices(_keyed_pairs(relations.merge_pairs(pairs)))
 
 
 def _keyed_pairs(pairs: pa.Table) -> pa.Table:
@@ -338,9 +334,11 @@ def _keyed_pairs(pairs: pa.Table) -> pa.Table:
     return pairs.append_column("pair", pa.array(key))
 
 
-def _sum_pairs(pairs: pa.Table, *, least: int) -> pa.Table:
-    summed = relations.merge_pairs([pairs.select(relations.PAIR_SCHEMA.names)])
-    return summed.filter(pa.array(int64s(summed["support"]) >= least))
+def _sum_pairs(isa: pa.Table | None, part_of: pa.Table | None, *, least: int) -> Iterator[tuple[str, pa.Table]]:
+    for kind, pairs in ((relations.ISA, isa), (relations.PART_OF, part_of)):
+        if pairs is not None:
+            summed = relations.merge_pairs([pairs.select(relations.PAIR_SCHEMA.names)])
+            yield kind, summed.filter(pa.array(int64s(summed["support"]) >= least))
 
 
 def _settle(

@@ -21,8 +21,8 @@ from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 
 from semrank.pipelines.local.runner import LocalRunner
 from semrank.schemas.errors import InputError
-from semrank.transforms.columnar.arrays import MAIN, int64s
-from semrank.transforms.columnar.idfilter import IdFilter
+from semrank.transforms.columnar.arrays import MAIN, int64s, sum_by_key
+from semrank.transforms.columnar.idfilter import IdFilter, filter_positions
 from semrank.transforms.columnar.parquet import part_name
 from semrank.transforms.columnar.steps import (
     GROUP_BYTES,
@@ -126,8 +126,12 @@ def prepare(limit: pa.Table) -> int:
     return int(limit["value"][0].as_py())
 
 
-def under(table: pa.Table, *, prepared: int) -> pa.Table:
+def under(table: pa.Table, prepared: int) -> pa.Table:
     return table.filter(pc.less(table["value"], prepared))
+
+
+def hashed(table: pa.Table) -> pa.Table:
+    return filter_positions(int64s(table["id"]), BITS)
 
 
 def sums(partition: int, left: pa.Table | None, right: pa.Table | None) -> pa.Table:
@@ -267,10 +271,57 @@ def known(table: pa.Table, segments: pa.Table | None) -> pa.Table:
 def test_filters_know_their_ids(tmp_path: Path) -> None:
     def build(_: beam.Pipeline, tables: Collection) -> dict[str, Collection]:
         few = tables | "few" >> MapTables("few", partial(_from, start=90))
-        segments = few | "filter" >> FilterIds("filter", BITS, "id")
+        segments = {"positions": few | MapTables("hash", hashed)} | FilterIds("filter")
         return {"known": tables | "known" >> MapTables("known", known, sides={"segments": segments})}
 
     assert Ran(LocalRunner, tmp_path, build).rows["known"] == rows_of(NUMBERS.slice(90))
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_inputs_have_keys_of_their_own(runner: type[Any], tmp_path: Path) -> None:
+    """Rows with the same number in both columns meet."""
+
+    def build(_: beam.Pipeline, tables: Collection) -> dict[str, Collection]:
+        renamed = tables | "rename" >> MapTables("rename", _renamed)
+        keys = {"left": "id", "right": "other"}
+        merge = MergePartitions("meet", met, partitions=7, key=keys)
+        return {"met": {"left": tables, "right": renamed} | "meet" >> merge}
+
+    assert sorted(Ran(runner, tmp_path, build).rows["met"]) == sorted((number,) for number in range(-40, 60))
+
+
+def met(left: pa.Table, right: pa.Table) -> pa.Table:
+    both = set(left["id"].to_pylist()) & set(right["other"].to_pylist())
+    return pa.table({"id": pa.array(sorted(both), pa.int64())})
+
+
+def _renamed(table: pa.Table) -> pa.Table:
+    return table.select(["id"]).rename_columns(["other"])
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_rows_are_added_up_on_their_way(runner: type[Any], tmp_path: Path) -> None:
+    """Where they are broadcast, and where they are exchanged."""
+    added = partial(sum_by_key, counts="value")
+
+    def build(_: beam.Pipeline, tables: Collection) -> dict[str, Collection]:
+        tens = tables | "tens" >> MapTables("tens", _tens, combine=added)
+        merge = MergePartitions("add", added_rows, partitions=3, key="id", combine={"rows": added})
+        return {"tens": tens, "sums": {"rows": tens} | "add" >> merge}
+
+    expected = [(number, sum(range(10 * number, 10 * number + 10))) for number in range(10)]
+    found = Ran(runner, tmp_path, build).rows
+    assert sorted(found["sums"]) == expected
+    assert len(found["tens"]) < 13, "the four tables have 13 tens in parts"
+
+
+def _tens(table: pa.Table) -> pa.Table:
+    tens = pc.divide(table["value"], 10).cast(pa.int64())
+    return pa.table({"id": tens, "value": table["value"]})
+
+
+def added_rows(rows: pa.Table) -> pa.Table:
+    return sum_by_key(rows, "value")
 
 
 # --- files -----------------------------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ def computed_words(known: list[Page], options: ObjectSettings, tables: int, part
                 "language": pa.array([LANGUAGE] * len(part), pa.string()),
             }
         )
-        for kind, said in pages.page_words(conform(table, PAGES), wanted, LANGUAGE):
+        for kind, said in pages.read_pages(conform(table, PAGES), wanted, LANGUAGE, every=True, lead=False):
             add(kind, said)
     links = [(url, *anchor) for url, page in zip(urls, known, strict=True) for anchor in page.anchors]
     for part_of_links in (links[start::tables] for start in range(tables)):
@@ -152,15 +152,18 @@ def computed_words(known: list[Page], options: ObjectSettings, tables: int, part
     add("discovered", pa.table([ids[current], [urls[number] for number in current]], schema=DISCOVERED_SCHEMA))
 
     frequencies = pages.frequent_words(pa.concat_tables(rows[pages.FREQUENCIES]))
-    place = dict(zip(ids.tolist(), urls, strict=True))
+    queued = [number for number, page in enumerate(known) if page.in_queue]
+    add("queue", pa.table([ids[queued], [urls[number] for number in queued]], schema=DISCOVERED_SCHEMA))
+    addresses, words = pages.address_words(*_distinct(ids, urls), LANGUAGE)
+    add("addresses", addresses)
+    add(pages.WORDS, words)
     corpus = Corpus(
         queue_ids=queue,
-        queue_urls=pa.array([place[identity] for identity in queue.tolist()], pa.string()),
         frequent_ids=int64s(frequencies["word_id"]),
         frequencies=int64s(frequencies["documents"]),
         documents=sum(table["documents"][0].as_py() for table in rows[pages.DOCUMENTS]),
     )
-    kinds = ("discovered", "known", "fetched", "terms", "given", "anchors", "clicked")
+    kinds = ("queue", "discovered", "known", "addresses", "fetched", "terms", "given", "anchors", "clicked")
     split = {kind: _split(pa.concat_tables(rows[kind]), partitions) for kind in kinds if kind in rows}
     made: list[pa.Table] = []
     for partition in range(partitions):
@@ -168,14 +171,17 @@ def computed_words(known: list[Page], options: ObjectSettings, tables: int, part
         for kind, table in make_objects(evidence, corpus, options):
             if kind in (BASE, MAIN):
                 made.append(table)
-            elif kind == pages.WORDS:
-                add(kind, table)
     named = pa.concat_tables(rows[pages.WORDS])
     names = dict(zip(named["word_id"].to_pylist(), named["word"].to_pylist(), strict=True))
     found = [row for table in made for row in table.select(["url", "words"]).to_pylist()]
     assert len(found) == len({row["url"] for row in found})
     assert all(len(row["words"]) == len(set(row["words"])) for row in found)
     return {row["url"]: {names[word] for word in row["words"]} for row in found}
+
+
+def _distinct(ids: Int64s, urls: list[str]) -> tuple[Int64s, pa.Array]:
+    distinct, first = np.unique(ids, return_index=True)
+    return distinct, pa.array([urls[number] for number in first], pa.string())
 
 
 def _split(table: pa.Table, partitions: int) -> dict[int, pa.Table]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any
 
 import apache_beam as beam
@@ -20,13 +19,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from semrank.schemas.tables import CLICKS, LINKS, PAGES
-from semrank.transforms.columnar.ids import text_ids
-from semrank.transforms.columnar.steps import FilterIds, WriteOne
+from semrank.transforms.columnar.ids import digest_table, text_digests, text_ids
+from semrank.transforms.columnar.steps import WriteOne
 from semrank.transforms.context import describe
-from semrank.transforms.context.description_steps import DescribeUrls
 from semrank.transforms.context.descriptions import BLOCKS, DESCRIPTION_SCHEMA, Descriptions
-from semrank.transforms.context.links import ID_SCHEMA
-from semrank.transforms.context.steps import Partitions
+from semrank.transforms.context.objects import ObjectSettings
+from semrank.transforms.context.pages import SOURCE_SCHEMA
+from semrank.transforms.context.steps import (
+    HARVEST_SCHEMA,
+    HARVESTED_SCHEMA,
+    DescribeUrls,
+    Harvest,
+    Partitions,
+    Request,
+)
+from semrank.transforms.context.tokens import tokens_of
 from semrank.transforms.context.words import lemmas_of
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.web import Web
@@ -219,30 +226,31 @@ def distributed(snapshot: Snapshot, folder: Path, partitions: int, files: int) -
             path = folder / f"{name}-{number}.parquet"
             pq.write_table(table.take(pa.array(order[number::files])), path)
             paths.setdefault(name, []).append(str(path))
-    ids = text_ids(pa.array(sorted(snapshot.harvested, key=id_of)))
-    seeds = np.isin(ids, text_ids(pa.array(snapshot.seeds)))
-    harvested = pa.table([ids, seeds], schema=describe.HARVESTED_SCHEMA)
-    targets = {link["target_url"] for link in snapshot.links if link["source_url"] in snapshot.harvested}
-    current = pa.table([text_ids(pa.array(sorted(targets), pa.string()))], schema=ID_SCHEMA)
+    urls = pa.array(sorted(snapshot.harvested), pa.string())
+    ids = text_ids(urls)
+    flags = [np.isin(ids, text_ids(pa.array(snapshot.seeds))), np.ones(len(ids), dtype=np.bool_)]
+    harvest = pa.table([ids, urls, *flags], schema=HARVEST_SCHEMA)
     sizes = Partitions(partitions, partitions, partitions, 1 << 16)
     with TestPipeline(runner="FnApiRunner") as pipeline:
-        clicks = pipeline | ReadClickFacts(paths["clicks"], partitions=partitions, words_of=_words_of, minhash=False)
-        segments = (
-            pipeline
-            | "current" >> beam.Create([current]).with_output_types(pa.Table)
-            | FilterIds("filter", sizes.filter_bits, "url_id")
-        )
+        clicks = pipeline | ReadClickFacts(paths["clicks"], partitions=partitions, words_of=_words_of)
         made = pipeline | DescribeUrls(
             paths["pages"],
             paths["links"],
-            harvested=pipeline | "harvested" >> beam.Create([harvested]).with_output_types(pa.Table),
-            current=segments,
-            clicks=SimpleNamespace(edges=clicks.edges, url_clicks=clicks.url_clicks, words=clicks.words),
+            harvest=Harvest(
+                *(
+                    pipeline | f"create harvest {number}" >> beam.Create([table]).with_output_types(pa.Table)
+                    for number, table in enumerate(
+                        (harvest, harvest.select(HARVESTED_SCHEMA.names), digest_table(text_digests(urls)))
+                    )
+                )
+            ),
+            clicks=clicks,
+            request=Request(descriptions=True),
             partitions=sizes,
-            language=LANGUAGE,
+            settings=ObjectSettings(1, 1, 1, LANGUAGE, count_every_click=False),
         )
-        for name in ("descriptions", "vocabulary"):
-            {"rows": getattr(made, name)} | WriteOne(f"write {name}", str(folder / name), _whole)
+        for name, rows in (("descriptions", made.descriptions), ("vocabulary", made.described_words)):
+            {"rows": rows} | WriteOne(f"write {name}", str(folder / name), _whole)
     return pq.read_table(folder / "descriptions"), pq.read_table(folder / "vocabulary")
 
 
@@ -290,7 +298,7 @@ def test_what_is_not_fetched_yet_tells_nothing_of_itself() -> None:
 
 
 def test_stop_words_are_tokens_but_no_words() -> None:
-    tokens = describe.tokens_of(
+    tokens = tokens_of(
         pa.array(["The Beatles' songs, of 1967", None, "l'eau des l’eau"]), pa.array(["en", "en", "fr"]), "en"
     )
     names = [
@@ -302,7 +310,7 @@ def test_stop_words_are_tokens_but_no_words() -> None:
 
 def test_an_anchor_is_found_by_its_lemmas_where_it_first_stands() -> None:
     text = "Cats are kept; a cat sleeps often. " + "Every owner knows. " * 20 + "A cat sleeps."
-    sources = pa.table([[5], [text], ["en"]], schema=describe.SOURCE_SCHEMA)
+    sources = pa.table([[5], [text], ["en"]], schema=SOURCE_SCHEMA)
     anchored = pa.table([[5, 5, 6], [1, 2, 3], ["cats sleep", "dog", "cat"]], schema=describe.ANCHORED_SCHEMA)
     found = describe.anchor_words(sources, anchored, "en")
     said = [(row, found.words[word].as_py()) for row, word in zip(found.around_row, found.around_word, strict=True)]

@@ -357,7 +357,7 @@ def distributed(facts: Facts, query: tuple[str, ...], partitions: int, folder: P
         inputs = {
             name: pipeline | name >> beam.Create(rows).with_output_types(pa.Table) for name, rows in tables.items()
         }
-        scored = inputs | RankByFocused(query=list(query), partitions=partitions)
+        scored = inputs | RankByFocused(query=list(query))
         {"rows": scored} | WriteOne("write", str(folder), _sorted)
     return pq.read_table(folder)
 
@@ -400,6 +400,5 @@ def test_parts_add_up(crawl: Crawl, parts: int, chance: random.Random) -> None:
             ]
             added = exact_sums.added_sums(pa.concat_tables(rows))
             model = step.conclude(model, exact_sums.sum_vectors(added, step.lengths(model)))
-            model = focused.Model.of_table(model.to_table())
     scored = [focused.score_part(focused.Part(part, model["idf"]), model, facts.words) for part in cut]
     assert pa.concat_tables(scored).sort_by("url_id").equals(focused.rank(facts))

@@ -19,6 +19,7 @@ from scipy import sparse
 from semrank.pipelines.runtime import beam_options, run_pipeline
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.steps import WriteOne
+from semrank.transforms.context.objects import NODE_SCHEMA
 from semrank.transforms.ranking import breadth_first, graph, harmonic, hits, pagerank
 from semrank.transforms.ranking.graph import Direction, Graph, Grid, Iteration, Method
 from semrank.transforms.ranking.graph_steps import MODULES, RankByGraph, RateHosts, host_quality, needs_blocks
@@ -218,7 +219,7 @@ def test_any_crawl_has_scores_between_0_and_1(crawl: Crawl, ranker: str) -> None
 
 def nodes_of(crawl: Crawl, hosts: dict[int, int]) -> pa.Table:
     rows = [(url, hosts.get(url, url), crawl.pages[url].seed, not crawl.pages[url].harvested) for url in crawl.ids]
-    return pa.table([list(column) for column in zip(*rows, strict=True)], schema=graph.NODE_SCHEMA)
+    return pa.table([list(column) for column in zip(*rows, strict=True)], schema=NODE_SCHEMA)
 
 
 def distributed(
@@ -383,7 +384,7 @@ def test_too_many_links_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("by", ["pagerank", "harmonic"])
 def test_quality_of_hosts_is_that_of_their_graph(by: str) -> None:
-    nodes = pa.table([[1, 2, 3, 4], [10, 20, 20, 30], [False] * 4, [True] * 4], schema=graph.NODE_SCHEMA)
+    nodes = pa.table([[1, 2, 3, 4], [10, 20, 20, 30], [False] * 4, [True] * 4], schema=NODE_SCHEMA)
     edges = pa.table([[1, 2, 3, 2], [2, 3, 4, 4]], schema=graph.EDGE_SCHEMA)
     web = nx.DiGraph([(10, 20), (20, 30)])
     expected = nx.pagerank(web, tol=1e-14) if by == "pagerank" else nx.harmonic_centrality(web)
