@@ -713,7 +713,9 @@ def _relations(
     vocabulary = urls.vocabulary
     settings = relation_settings(config)
     clicked = {"positions": clicks.clicked} | FilterIds("filter clicked")
-    links = urls.links | MapTables(
+    # Without an exchange in between, Beam's runner in one process takes the steps that read links for one that waits for
+    # the clicked URLs, and those that read clicks for one that waits for what the links lead to.
+    links = (urls.links | "spread links" >> beam.Reshuffle()) | MapTables(
         "choose clicked links",
         clicked_links,
         sides={"clicked": clicked},
