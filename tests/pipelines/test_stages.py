@@ -1,0 +1,108 @@
+"""A round makes only the facts that its ranker needs, in few stages."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pytest
+from apache_beam.pipeline import AppliedPTransform, PipelineVisitor
+
+from semrank.pipelines import rank
+from semrank.pipelines.config import round_config
+from semrank.pipelines.queue import queue_from_seeds
+from semrank.pipelines.runtime import beam_options
+from semrank.transforms.columnar.steps import ReadParquet, stages_of
+from tests.snapshots import write_snapshot
+
+MOST_STAGES, MOST_EXCHANGES = 68, 15
+"""Of a round with default options; each is a start of workers, and a wait, on Flink and Dataflow."""
+
+PAGES = [{"url": f"https://example.org/{name}", "text": "ant bee"} for name in "ab"]
+LINKS = [{"source_url": "https://example.org/a", "target_url": "https://example.org/b"}]
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("stages")
+    snapshot = write_snapshot(folder / "snapshot", PAGES, LINKS, [])
+    (folder / "seeds.txt").write_text("https://example.org/a\n", encoding="utf-8")
+    return ["--snapshot", str(snapshot), "--seeds", str(folder / "seeds.txt"), "--output", str(folder / "round")]
+
+
+class Plan(PipelineVisitor):
+    """The stages of a round, how many exchanges it has, and how often it reads each table."""
+
+    def __init__(self, inputs: list[str], *options: str) -> None:
+        parser = argparse.ArgumentParser()
+        rank.add_arguments(parser)
+        arguments = parser.parse_args([*inputs, *options])
+        pipeline = beam.Pipeline(options=beam_options([]))
+        rank._build(
+            pipeline,
+            snapshot=rank._snapshot(arguments.snapshot),
+            queue=queue_from_seeds(arguments.seeds),
+            output=arguments.output,
+            config=round_config(arguments),
+        )
+        self.stages = set(stages_of(pipeline))
+        self.exchanges = 0
+        self.reads: dict[str, int] = {}
+        pipeline.visit(self)
+
+    def enter_composite_transform(self, transform_node: AppliedPTransform) -> None:
+        step: Any = transform_node.transform
+        if isinstance(step, ReadParquet):
+            for table in {Path(path).parent.name for path in step._paths}:
+                self.reads[table] = self.reads.get(table, 0) + 1
+        if transform_node.full_label.endswith("/exchange"):
+            self.exchanges += 1
+
+    def visit_transform(self, transform_node: AppliedPTransform) -> None:
+        if transform_node.full_label.endswith("/exchange"):
+            self.exchanges += 1
+
+
+def test_a_default_round_has_few_stages(inputs: list[str]) -> None:
+    plan = Plan(inputs)
+    print(len(plan.stages), plan.exchanges, sorted(plan.stages))
+    assert 30 < len(plan.stages) <= MOST_STAGES
+    assert 10 < plan.exchanges <= MOST_EXCHANGES
+
+
+@pytest.mark.parametrize("options", [[], ["--profile=paper-2013"], ["--ranker=pagerank"], ["--budget=1"]])
+def test_pages_and_links_are_read_once(options: list[str], inputs: list[str]) -> None:
+    reads = Plan(inputs, *options).reads
+    assert reads["pages"] == reads["links"] == 1
+
+
+CONTEXTS = {"read words of anchors", "count documents of words", "place clicks in scopes", "number words of URLs"}
+DESCRIPTIONS = {"read words around anchors", "number descriptions"}
+
+
+def needed(inputs: list[str], *options: str) -> Iterator[bool]:
+    """Whether all, or none, of the stages that make contexts and descriptions are there."""
+    stages = Plan(inputs, *options).stages
+    for made in (CONTEXTS, DESCRIPTIONS):
+        assert made <= stages or not made & stages
+        yield made <= stages
+
+
+@pytest.mark.parametrize(
+    ("options", "contexts", "descriptions"),
+    [
+        ([], True, True),
+        (["--no-semrank-terms"], False, True),
+        (["--ranker=pagerank", "--no-semrank-terms"], False, False),
+        (["--ranker=pagerank", "--semrank-terms"], True, False),
+        (["--ranker=hmm"], False, True),
+        (["--profile=paper-2013"], True, False),
+    ],
+)
+def test_only_the_facts_of_the_ranker_are_made(
+    options: list[str], contexts: bool, descriptions: bool, inputs: list[str]
+) -> None:
+    assert tuple(needed(inputs, *options)) == (contexts, descriptions)
