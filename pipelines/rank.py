@@ -713,8 +713,8 @@ def _relations(
     vocabulary = urls.vocabulary
     settings = relation_settings(config)
     clicked = {"positions": clicks.clicked} | FilterIds("filter clicked")
-    # Without an exchange in between, Beam's runner in one process takes the steps that read links for one that waits for
-    # the clicked URLs, and those that read clicks for one that waits for what the links lead to.
+    # Without an exchange in between, Beam's runner in one process fuses this step with the one that reads links, which
+    # would wait for the clicked URLs, while the one that reads clicks waits for what the links lead to.
     links = (urls.links | "spread links" >> beam.Reshuffle()) | MapTables(
         "choose clicked links",
         clicked_links,
