@@ -18,6 +18,7 @@ from semrank.pipelines.options import (
     option_name,
 )
 from semrank.schemas.errors import InputError
+from semrank.transforms.ranking.ontology_database import shown_address
 from semrank.transforms.ranking.registry import CONTEXTS, DEFAULT_ONTOLOGY, DESCRIPTIONS, RANKERS, SEMRANK, with_option
 
 PROFILES: dict[str, dict[str, Any]] = {
@@ -300,8 +301,11 @@ class RoundConfig:
         return RANKERS[self.ranker].threshold
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields, for manifests."""
-        return asdict(self)
+        """The fields, for manifests, without the secrets of a database's address."""
+        fields = asdict(self)
+        if self.ontology is not None and "://" in self.ontology:
+            fields["ontology"] = shown_address(self.ontology)
+        return fields
 
 
 SEMRANK_OPTIONS = (

@@ -370,8 +370,7 @@ def _manifest_digest(path: str) -> str | None:
     name = files.join(path, files.MANIFEST)
     if not files.exists(name):
         return None
-    with files.open_binary(name) as stream:
-        return hashlib.sha256(stream.read()).hexdigest()
+    return hashlib.sha256(files.read_bounded(name)).hexdigest()
 
 
 @contextmanager

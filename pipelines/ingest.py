@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -36,7 +37,7 @@ from semrank.transforms.sources.download import Policy, shown_url
 from semrank.transforms.sources.logs.formats import FORMATS as LOG_FORMATS
 from semrank.transforms.sources.logs.formats import log_argument
 from semrank.transforms.sources.logs.lines import is_compressed, line_range
-from semrank.transforms.sources.logs.options import LogOptions, parse_columns
+from semrank.transforms.sources.logs.options import MAX_SALT_BYTES, LogOptions, parse_columns
 from semrank.transforms.sources.pages import CrawlLimits
 from semrank.transforms.sources.steps import BALANCE_FOLDER, SourceRange, WriteSnapshot
 
@@ -44,11 +45,14 @@ EXAMPLES = """\
 examples:
   semrank ingest --warc 'crawl/*.warc.gz' --clicks clicks.parquet --output snapshot
   semrank ingest --pages pages.parquet --links links.jsonl --log combined='logs/access.log*' \\
-      --log-site https://www.example.com --user-salt "$SECRET" --output tables
+      --log-site https://www.example.com --user-salt-file salt.txt --output tables
 """
 
 TABLES = (PAGES, LINKS, CLICKS, ALIASES, HISTORY, REJECTS)
 PARTS = (*(table.name for table in TABLES), BALANCE_FOLDER)
+
+SALT_VARIABLE = "SEMRANK_USER_SALT"
+"""Environment variable that holds the secret that users are hashed with."""
 
 RANGE_BYTES = 64 << 20
 """Bytes of an input that one task reads: some seconds of parsing, so that workers stay evenly busy."""
@@ -80,7 +84,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the files that the globs name list paths, one a line; they are read instead",
     )
     parser.add_argument("--base-url", metavar="URL", help="what stands before each path of a list")
-    parser.add_argument("--user-salt", metavar="TEXT", help="secret that users' addresses are hashed with")
+    salt = parser.add_mutually_exclusive_group()
+    salt.add_argument(
+        "--user-salt-file",
+        metavar="FILE",
+        help=f"file with the secret that users' addresses are hashed with (default: the variable {SALT_VARIABLE})",
+    )
+    salt.add_argument("--user-salt", metavar="TEXT", help="the secret itself, which the list of processes shows")
     parser.add_argument("--log-site", metavar="URL", help="scheme and host of logs that record only paths")
     parser.add_argument(
         "--site-search", action="append", default=[], metavar="NAME", help="query parameter of the site's own search"
@@ -255,7 +265,7 @@ def _reading(arguments: argparse.Namespace) -> _Reading:
             _robots_name(arguments.robots_name),
         ),
         LogOptions(
-            user_salt=arguments.user_salt,
+            user_salt=_user_salt(arguments),
             site=arguments.log_site,
             site_search=tuple(arguments.site_search),
             columns=parse_columns(arguments.log_columns) if arguments.log_columns else {},
@@ -263,6 +273,18 @@ def _reading(arguments: argparse.Namespace) -> _Reading:
         ),
         Policy(redirect_hosts=frozenset(arguments.redirect_host)),
     )
+
+
+def _user_salt(arguments: argparse.Namespace) -> str | None:
+    """The secret that users are hashed with: of the command line, a file, or the environment."""
+    if arguments.user_salt is not None:
+        return str(arguments.user_salt)
+    if arguments.user_salt_file is None:
+        return os.environ.get(SALT_VARIABLE)
+    with files.open_binary(arguments.user_salt_file) as stream:
+        # One byte more than may be, so that a longer one is found out; a line end is of the editor's.
+        content = stream.read(MAX_SALT_BYTES + len("\r\n") + 1)
+    return content.decode("utf-8", "surrogateescape").removesuffix("\n").removesuffix("\r")
 
 
 def _zone(name: str | None) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,7 +58,7 @@ def queue_from_seeds(path: str) -> Queue:
     expected = "expected UTF-8 text with one URL a line"
     with files.open_binary(path) as stream:
         try:
-            content = b"".join(decompressed(stream))
+            content = _bounded(path, decompressed(stream))
         except DamagedStreamError as cause:
             raise InputError(f"--seeds {path}: {cause}, {expected}") from cause
     try:
@@ -70,6 +70,15 @@ def queue_from_seeds(path: str) -> Queue:
     if not seeds:
         raise InputError(f"--seeds {path}: holds no URL in {len(text.splitlines())} lines, {expected}")
     return _queue_of(seeds, path)
+
+
+def _bounded(path: str, parts: Iterable[bytes]) -> bytes:
+    content = bytearray()
+    for part in parts:
+        content += part
+        if len(content) > files.MAX_TEXT_BYTES:
+            raise InputError(f"--seeds {path}: holds more than {files.MAX_TEXT_BYTES:,} bytes, expected one URL a line")
+    return bytes(content)
 
 
 def queue_from_urls(texts: Sequence[str], source: str) -> Queue:

@@ -44,8 +44,7 @@ def _text(option: str, path: str) -> tuple[str, str]:
     """A file's text, and how messages call it."""
     source = f"{option} {path}"
     try:
-        with files.open_binary(path) as stream:
-            return stream.read().decode("utf-8-sig"), source
+        return files.read_bounded(path).decode("utf-8-sig"), source
     except UnicodeDecodeError as cause:
         raise InputError(f"{source}: is not UTF-8") from cause
     except OSError as cause:

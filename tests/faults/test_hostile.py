@@ -12,6 +12,7 @@ import random
 import struct
 import tarfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -24,7 +25,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semrank.pipelines.cli import main
+from semrank.pipelines.queue import queue_from_seeds
 from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.files import read_bounded, read_json
 from semrank.transforms.sources import parquet as parquet_module
 from semrank.transforms.sources import wikispeedia
 from semrank.transforms.sources.batch import MAX_REJECT_CHARS
@@ -34,6 +37,7 @@ from semrank.transforms.sources.links import DEFAULT_MAX_LINKS
 from semrank.transforms.sources.logs.formats import FORMATS as LOG_FORMATS
 from semrank.transforms.sources.payload import MAX_ENCODINGS
 from semrank.transforms.sources.topics import topic_seeds
+from semrank.transforms.sources.wikispeedia import archive_files
 from tests.faults.apart import MEBIBYTE, Outcome, apart
 from tests.faults.inputs import (
     GIBIBYTE,
@@ -151,6 +155,71 @@ def test_a_path_list_that_unpacks_to_a_gigabyte(tmp_path: Path) -> None:
     assert "expected less" in check(apart(list_paths, str(listing)), 2 * MEMORY)
 
 
+def tar_gz(*headers: bytes, count: int = 1) -> bytes:
+    """An archive whose members' heads are followed by as many zeros as they say, `count` times."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    parts = []
+    for _ in range(count):
+        for header in headers:
+            parts.append(packer.compress(header))
+            left = -(-int(header[124:135], 8) // 512) * 512
+            while left:
+                parts.append(packer.compress(bytes(min(left, MEBIBYTE))))
+                left -= min(left, MEBIBYTE)
+    return b"".join([*parts, packer.compress(bytes(1024)), packer.flush()])
+
+
+def tar_header(kind: bytes, size: int) -> bytes:
+    member = tarfile.TarInfo("plaintext_articles/x.txt")
+    member.type, member.size = kind, size
+    return member.tobuf(tarfile.USTAR_FORMAT)
+
+
+def read_archive(path: str) -> str:
+    try:
+        return str(sum(1 for _ in archive_files(Path(path))))
+    except InputError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (lambda: tar_gz(tar_header(tarfile.GNUTYPE_LONGNAME, GIBIBYTE)), "extension headers"),
+        (lambda: tar_gz(tar_header(tarfile.XHDTYPE, GIBIBYTE)), "extension headers"),
+        (lambda: tar_gz(tar_header(tarfile.XGLTYPE, GIBIBYTE)), "extension headers"),
+        (lambda: tar_gz(tar_header(tarfile.GNUTYPE_LONGLINK, 1 << 19), count=2_000), "extension headers"),
+        (lambda: tar_gz(tar_header(tarfile.GNUTYPE_LONGNAME, 512), count=20_000), "is damaged"),
+        (lambda: tar_gz(tar_header(tarfile.GNUTYPE_SPARSE, 512)), "sparse"),
+        (lambda: tar_gz(tar_header(tarfile.REGTYPE, 0), count=100_000), "100000"),
+    ],
+    ids=["long name", "attributes", "global attributes", "long links", "chain", "sparse", "members"],
+)
+def test_headers_of_archives(content: Callable[[], bytes], found: str, tmp_path: Path) -> None:
+    archive = tmp_path / "a.tar.gz"
+    archive.write_bytes(content())
+    assert archive.stat().st_size < 8 * MEBIBYTE
+    assert found in check(apart(read_archive, str(archive)), MEMORY, 60)
+
+
+def read_endless(path: str) -> list[str]:
+    errors = []
+    for read_one in (queue_from_seeds, read_json, read_bounded):
+        try:
+            read_one(path)
+        except InputError as error:
+            errors.append(str(error))
+    return errors
+
+
+def test_files_that_never_end(tmp_path: Path) -> None:
+    packed = tmp_path / "seeds.gz"
+    packed.write_bytes(zeros(GIBIBYTE))
+    for path, count in (("/dev/zero", 3), (str(packed), 1)):
+        errors = check(apart(read_endless, path), 8 * MEMORY, 60)
+        assert len([error for error in errors if "more than 268,435,456 bytes" in error]) == count
+
+
 # Parquet and Arrow
 
 
@@ -166,6 +235,25 @@ def test_a_cell_larger_than_a_record() -> None:
     _, fates, rows = check(apart(parquet_rows, content), 2 * MEMORY)
     assert fates == {"used": 0, "record-too-large": 300}
     assert rows == {"rejects": 300}
+
+
+def test_lists_of_words_that_stand_for_gigabytes() -> None:
+    words = pa.DictionaryArray.from_arrays(pa.array([0] * 4_000, pa.int32()), pa.array(["k" * MEBIBYTE]))
+    lists = pa.ListArray.from_arrays(pa.array(range(4_001), pa.int32()), words)
+    table = pa.table({"url": [f"{HOST}/{row}" for row in range(4_000)], "keywords": lists})
+    content = parquet(table, row_group_size=4_000)
+    assert len(content) < 100_000
+    _, fates, _ = check(apart(parquet_rows, content), 4 * MEMORY)
+    assert sum(fates.values()) == 4_000
+
+
+def test_a_list_larger_than_a_record() -> None:
+    words = pa.DictionaryArray.from_arrays(pa.array([0] * 66, pa.int32()), pa.array(["k" * MEBIBYTE]))
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 1, 66], pa.int32()), words)
+    table = pa.table({"url": [f"{HOST}/{row}" for row in range(3)], "keywords": lists})
+    _, fates, rows = check(apart(parquet_rows, parquet(table)), 4 * MEMORY)
+    assert fates["record-too-large"] == 1
+    assert rows["rejects"] >= 1
 
 
 def damaged_footers(content: bytes, seed: int) -> tuple[int, int]:

@@ -21,6 +21,9 @@ from semrank.transforms.columnar.objects import create_object
 
 MANIFEST = "manifest.json"
 
+MAX_TEXT_BYTES = 256 << 20
+"""Largest file of seeds, rules or a manifest: millions of URLs."""
+
 
 def is_local(path: str) -> bool:
     """Whether a path names the local file system."""
@@ -65,6 +68,19 @@ def open_binary(path: str) -> Iterator[BinaryIO]:
         raise InputError(f"{path}: can't be read: {_reason(cause)}") from cause
     with stream:
         yield stream
+
+
+def read_bounded(path: str, most: int = MAX_TEXT_BYTES) -> bytes:
+    """The bytes of a file that a user writes or that describes others.
+
+    Raises:
+        InputError: it can't be read, or has more than `most` bytes, as a device that never ends has.
+    """
+    with open_binary(path) as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise InputError(f"{path}: has more than {most:,} bytes, expected at most that")
+    return content
 
 
 def _open(path: str) -> BinaryIO:
@@ -153,8 +169,7 @@ def read_json(path: str) -> dict[str, Any]:
     Raises:
         InputError: the file can't be read or holds something else.
     """
-    with open_binary(path) as stream:
-        content = stream.read()
+    content = read_bounded(path)
     try:
         value = json.loads(content)
         # Half of a surrogate pair can stand in JSON, but in no text that is written.

@@ -46,7 +46,7 @@ def learn_from_database(url: str, topic: str | None = None) -> Ontology:
         raise InputError(
             "--ontology: SQLAlchemy is not installed, expected the extra: pip install semrank[ontology]"
         ) from cause
-    shown = _without_secrets(url)
+    shown = shown_address(url)
     try:
         # A port that is no number is a plain ValueError.
         address = sqlalchemy.engine.make_url(url)
@@ -73,7 +73,7 @@ def learn_from_database(url: str, topic: str | None = None) -> Ontology:
         raise InputError(f"--ontology {shown}: can't be read: {type(cause).__name__}: {reason}") from cause
 
 
-def _without_secrets(url: str) -> str:
+def shown_address(url: str) -> str:
     """A database's address without what may be a password: the user, however it is written, and options."""
     return re.sub(r"//.*@", "//***@", url, flags=re.DOTALL).partition("?")[0]
 

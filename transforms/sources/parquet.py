@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from semrank.transforms.columnar.arrays import column_array
 from semrank.transforms.columnar.damage import UNREADABLE, open_parquet, unreadable
@@ -29,6 +30,12 @@ READ_BYTES = 16 << 20
 MAX_ROW_BYTES = DEFAULT_MAX_RECORD_BYTES
 """Bytes of texts that a row may have, as records of other formats."""
 
+
+DECODED_ROWS = 64
+"""Rows that are worked on at once where lists of texts can only be read decoded."""
+
+MAX_LIST_BYTES = DEFAULT_MAX_RECORD_BYTES
+"""Bytes of texts that the lists of a row may have."""
 
 _SKEW = 4  # how many times too much Arrow may reserve for texts
 
@@ -89,16 +96,22 @@ def read_batches(
     Raises:
         InputError: the file can't be read.
     """
-    schema = open_parquet(stream, source).schema_arrow
+    plain = open_parquet(stream, source)
+    schema = plain.schema_arrow
     present = [name for name in columns if name in schema.names]
-    texts = [name for name in present if _is_text(schema.field(schema.names.index(name)).type)]
-    file = open_parquet(stream, source, encoded=texts)
-    batches = file.iter_batches(batch_size=READ_ROWS, row_groups=groups, columns=present, use_threads=False)
+    kinds = {name: schema.field(schema.names.index(name)).type for name in present}
+    texts = {name for name in present if _is_text(kinds[name])}
+    lists = {name for name in present if _is_text_list(kinds[name])}
+    paths = [plain.schema.column(leaf).path for leaf in range(len(plain.schema))]
+    encoded = open_parquet(stream, source, encoded=[path for path in paths if path.partition(".")[0] in texts | lists])
+    # Arrow can't put lists with several dictionaries together: these are read by row groups, and without dictionaries
+    # where one group has several.
+    chosen = list(range(plain.metadata.num_row_groups)) if groups is None else list(groups)
+    parts = [[group] for group in chosen] if lists else [chosen]
+    batches = (batch for part in parts for batch in _batches(encoded, plain, part, present))
     while True:
         try:
             batch = next(batches, None)
-            for column in batch.columns if batch is not None else ():
-                _check_indices(column)
         except UNREADABLE as cause:
             raise unreadable(source, cause) from cause
         if batch is None:
@@ -106,8 +119,29 @@ def read_batches(
         yield from _bounded(pa.Table.from_batches([batch]).select(_first_of_each(batch.schema)))
 
 
+def _batches(
+    encoded: pq.ParquetFile, plain: pq.ParquetFile, groups: list[int], columns: list[str]
+) -> Iterator[pa.RecordBatch]:
+    done = 0
+    try:
+        for batch in encoded.iter_batches(batch_size=READ_ROWS, row_groups=groups, columns=columns, use_threads=False):
+            for column in batch.columns:
+                _check_indices(column)
+            yield batch
+            done += batch.num_rows
+    except pa.ArrowNotImplementedError:
+        begin = 0
+        few = plain.iter_batches(batch_size=DECODED_ROWS, row_groups=groups, columns=columns, use_threads=False)
+        for batch in few:
+            if begin + batch.num_rows > done:
+                yield batch.slice(max(0, done - begin))
+            begin += batch.num_rows
+
+
 def _check_indices(column: pa.Array) -> None:
     """Arrow takes on trust that a damaged file's indices lie inside their dictionary; raises ArrowInvalid otherwise."""
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        column = column.flatten()
     if pa.types.is_dictionary(column.type):
         bounds = pc.min_max(column.indices).as_py()
         if bounds["max"] is not None and not 0 <= bounds["min"] <= bounds["max"] < len(column.dictionary):
@@ -122,24 +156,45 @@ def _is_binary(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype))
 
 
+def _is_text_list(dtype: pa.DataType) -> bool:
+    if not (pa.types.is_list(dtype) or pa.types.is_large_list(dtype)):
+        return False
+    return bool(pa.types.is_string(dtype.value_type) or pa.types.is_large_string(dtype.value_type))
+
+
+def _text_lengths(column: pa.Array) -> npt.NDArray[np.int64] | None:
+    """Bytes of each row's texts once they are decoded, int64[n]; None for a column without encoded texts."""
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        words = _text_lengths(column.flatten())
+        if words is None:
+            return None
+        counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        total = np.concatenate([[0], np.cumsum(words)])
+        ends = np.cumsum(counts, dtype=np.int64)
+        return np.asarray(total[ends] - total[ends - counts], dtype=np.int64)
+    if not pa.types.is_dictionary(column.type):
+        return None
+    of_values = pc.binary_length(column.dictionary).cast(pa.int64())
+    return np.asarray(pc.fill_null(of_values.take(column.indices), 0).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
 def _bounded(table: pa.Table) -> Iterator[Rows]:
     """The rows in pieces of at most `READ_BYTES` of texts once these are decoded, or of one row."""
-    sizes = np.zeros(table.num_rows, dtype=np.int64)
+    texts, lists = np.zeros((2, table.num_rows), dtype=np.int64)
     lengths: dict[int, npt.NDArray[np.int64]] = {}
     for position, column in enumerate(map(column_array, table.columns)):
-        if pa.types.is_dictionary(column.type):
-            of_values = pc.binary_length(column.dictionary).cast(pa.int64())
-            lengths[position] = pc.fill_null(of_values.take(column.indices), 0).to_numpy(zero_copy_only=False)
-            sizes += lengths[position]
-    large = sizes > MAX_ROW_BYTES
-    if large.any():
-        for position, own in lengths.items():
-            kept = pa.array(~large | (own <= MAX_REJECT_CHARS))
-            column = column_array(table.column(position))
-            indices = pc.if_else(kept, column.indices, pa.scalar(None, column.indices.type))
-            shortened = pa.DictionaryArray.from_arrays(indices, column.dictionary)
-            table = table.set_column(position, table.column_names[position], shortened)
-            sizes[large] -= np.where(own[large] > MAX_REJECT_CHARS, own[large], 0)
+        own = _text_lengths(column)
+        if own is not None:
+            lengths[position] = own
+            (texts if pa.types.is_dictionary(column.type) else lists)[:] += own
+    sizes = texts + lists
+    large_texts, large_lists = texts > MAX_ROW_BYTES, lists > MAX_LIST_BYTES
+    large = large_texts | large_lists
+    for position, own in lengths.items() if large.any() else ():
+        column = column_array(table.column(position))
+        gone = large_texts & (own > MAX_REJECT_CHARS) if pa.types.is_dictionary(column.type) else large_lists
+        table = table.set_column(position, table.column_names[position], _without_rows(column, gone))
+        sizes[gone] -= own[gone]
     reasons = pc.if_else(pa.array(large), "record-too-large", pa.scalar(None, pa.string()))
     begin = 0
     ends = np.cumsum(sizes)
@@ -151,13 +206,23 @@ def _bounded(table: pa.Table) -> Iterator[Rows]:
         begin = end
 
 
+def _without_rows(column: pa.Array, rows: npt.NDArray[np.bool_]) -> pa.Array:
+    """A column of encoded texts, or lists of them, that is null in some rows."""
+    if pa.types.is_dictionary(column.type):
+        indices = pc.if_else(pa.array(rows), pa.scalar(None, column.indices.type), column.indices)
+        return pa.DictionaryArray.from_arrays(indices, column.dictionary)
+    places = np.where(rows, -1, np.arange(len(column)))
+    return column.take(pa.array(places, mask=rows))
+
+
 def _decoded(table: pa.Table) -> Rows:
     """The rows with texts that are UTF-8, which Arrow takes for granted and files need not keep."""
     reasons = pa.nulls(table.num_rows, pa.string())
     for position, name in enumerate(table.column_names):
         column = column_array(table.column(position))
-        if pa.types.is_dictionary(column.type):
-            column = _plain(column)
+        plain = _plain(column)
+        if plain is not column:
+            column = plain
             if _is_binary(column.type):
                 column = column.cast(pa.binary()).view(pa.string())
             table = table.set_column(position, name, column)
@@ -171,8 +236,19 @@ def _decoded(table: pa.Table) -> Rows:
     return Rows(table, reasons)
 
 
-def _plain(column: pa.DictionaryArray) -> pa.Array:
-    """A column of texts without its dictionary.
+def _plain(column: pa.Array) -> pa.Array:
+    """A column of texts, or lists of them, without its dictionary; another column as it is."""
+    if _text_lengths(column) is None:
+        return column
+    if pa.types.is_dictionary(column.type):
+        return _plain_texts(column)
+    counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), _plain_texts(column.flatten()), mask=column.is_null())
+
+
+def _plain_texts(column: pa.DictionaryArray) -> pa.Array:
+    """Texts without their dictionary.
 
     Arrow reserves the mean length of the dictionary's texts for each row. Where few rows have the long ones that may be
     a thousand times too much, so the texts are put together here.

@@ -58,6 +58,16 @@ LANGUAGE = "en"
 TIMEOUT_SECONDS = 30 * 60
 """Time without a click after which a game was ended as a timeout (stated in the head of the paths' file)."""
 
+MAX_HEADER_BYTES = 1 << 20
+"""Bytes of extension headers that one member of an archive, or all of its global ones, may have."""
+
+_EXTENSION_HEADERS = frozenset(
+    {
+        *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE),
+        tarfile.SOLARIS_XHDTYPE,
+    }
+)
+
 MAX_MEMBER_BYTES = 256 << 20
 """Bytes that one file of an archive may have when unpacked: many times the largest there is (8 MB)."""
 
@@ -146,6 +156,22 @@ def _archive(source: Path, name: str, instead: str) -> Path:
     return archive
 
 
+class _BoundedTarInfo(tarfile.TarInfo):
+    """A member whose extension headers (long names, attributes) are bounded; `tarfile` reads them whole."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type in _EXTENSION_HEADERS:
+            archive.header_bytes = getattr(archive, "header_bytes", 0) + self.size  # type: ignore[attr-defined]
+            if archive.header_bytes > MAX_HEADER_BYTES:  # type: ignore[attr-defined]
+                raise tarfile.ReadError(f"a member has more than {MAX_HEADER_BYTES} bytes of extension headers")
+        elif self.type == tarfile.GNUTYPE_SPARSE:
+            raise tarfile.ReadError("a member is a sparse file")
+        return super()._proc_member(archive)  # type: ignore[misc, no-any-return]
+
+    def _proc_gnusparse_10(self, *_: object) -> None:
+        raise tarfile.ReadError("a member is a sparse file")
+
+
 def archive_files(archive: Path) -> Iterator[SourceFile]:
     """The regular files of a compressed tar archive, one after another; nothing is written to disk.
 
@@ -155,8 +181,14 @@ def archive_files(archive: Path) -> Iterator[SourceFile]:
     """
     try:
         # tarfile's own decompression takes a cut file for a shorter archive; gzip's notices, and checks the sum.
-        with gzip.open(archive) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as members:
-            for member in members:
+        with (
+            gzip.open(archive) as unpacked,
+            tarfile.open(fileobj=unpacked, mode="r|", tarinfo=_BoundedTarInfo) as members,
+        ):
+            while (member := members.next()) is not None:
+                # A stream of members that are all kept would grow with their number.
+                members.members.clear()  # type: ignore[attr-defined]
+                members.header_bytes = sum(map(len, members.pax_headers.values()))  # type: ignore[attr-defined]
                 _check_member(archive, member)
                 if member.isreg():
                     stream = members.extractfile(member)
@@ -164,7 +196,7 @@ def archive_files(archive: Path) -> Iterator[SourceFile]:
                     yield SourceFile(posixpath.basename(member.name), f"{archive}/{member.name}", content)
             while unpacked.read(_DRAIN_BYTES):
                 pass
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as cause:
+    except (tarfile.TarError, EOFError, zlib.error, OSError, RecursionError, ValueError) as cause:
         raise InputError(f"{archive}: is damaged or no tar.gz archive: {cause}") from cause
 
 

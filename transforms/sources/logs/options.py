@@ -121,7 +121,8 @@ def require(options: LogOptions, format_name: str, *, salt: bool = False, site: 
     """
     if salt and not options.user_salt:
         raise InputError(
-            f"--log {format_name}: --user-salt is missing, expected a secret text that user ids are hashed with"
+            f"--log {format_name}: --user-salt is missing, expected a secret text that user ids are hashed with, "
+            "or --user-salt-file, or the variable SEMRANK_USER_SALT"
         )
     if site and not options.site:
         raise InputError(
