@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import errno
 import importlib
 import io
 import json
@@ -50,6 +51,9 @@ MANIFESTS = {
     "finish": "round",
 }
 """Commands that write a folder with a manifest, or several, and the option that names it."""
+
+_DISK_FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""Errors of the operating system that say that a disk is full or broken."""
 
 INTERRUPTED = 130
 """Exit status of an interrupted command, as shells give it."""
@@ -178,6 +182,12 @@ def _run_command(command: str, arguments: Sequence[str] | None) -> int:
         # The reader closed the pipe (e.g. `head`).
         sys.stderr.close()
         return 0
+    except OSError as error:
+        logging.getLogger("semrank").debug("the run failed", exc_info=True)
+        place = f"{error.filename}: " if error.filename is not None else ""
+        _complain(f"semrank {command}: error: {place}{error.strerror or one_line(error)}")
+        # A disk that is full or broken is no fault of the arguments.
+        return 1 if error.errno in _DISK_FAILURES else 2
     except Exception as error:
         logging.getLogger("semrank").debug("the run failed", exc_info=True)
         _complain(f"semrank {command}: failed: {type(error).__name__}: {first_line(error)}")

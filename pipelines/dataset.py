@@ -133,6 +133,9 @@ class _Wikispeedia:
     def ranges(self) -> list[SourceRange]:
         """The files of the set."""
         graph = wikispeedia.graph_files(self.source)
+        missing = [name for name in _GRAPH_FILES if name not in graph]
+        if missing:
+            log.warning("%s has no %s, whose clicks are left out", self.source, " and no ".join(missing))
         parts = [(graph[name].path, name) for name in _GRAPH_FILES if name in graph]
         parts.append((wikispeedia.texts_path(self.source), _TEXTS))
         return [SourceRange(path, f"{WIKISPEEDIA}/{name}", 0, -1) for path, name in parts]

@@ -158,6 +158,8 @@ def check_file(option: str, path: str, *, overwrite: bool, inputs: Iterable[str]
     """
     if files.is_local(path) and Path(path).is_dir():
         raise InputError(f"{option} {path}: is a folder, expected a file")
+    if files.is_local(path) and Path(path).exists() and not Path(path).is_file():
+        raise InputError(f"{option} {path}: is a device or a pipe, expected a file")
     for given in inputs:
         inner = _path_below(path, given)
         if inner is not None and (len(inner.parts) != 1 or inner.name in (files.MANIFEST, LOCK)):

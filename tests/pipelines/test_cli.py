@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -137,3 +138,29 @@ def test_every_command_has_help_with_an_example(command: str, capsys: pytest.Cap
         main([command, "--help"])
     assert ended.value.code == 0
     assert re.search(rf"examples?:\n +semrank {command} ", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["sample", "--output", "/proc/nothing/web"],
+        ["ontology", "--ontology", "e-commerce", "--output", "/proc/nothing/shop.ttl"],
+        ["ingest", "--pages", "pages.jsonl", "--output", "/proc/nothing/snapshot"],
+    ],
+)
+def test_a_place_that_can_not_be_written_is_one_line(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pages.jsonl").write_text('{"url": "https://a.example/"}\n', encoding="utf-8")
+    assert main(arguments) == 2
+    printed = capsys.readouterr().err
+    assert re.search(r"error: .*/proc/nothing.*: No such file or directory\n$", printed)
+    assert "Errno" not in printed
+
+
+def test_a_device_is_no_file_to_replace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["ontology", "--ontology", "e-commerce", "--output", str(tmp_path / "pipe.ttl"), "--overwrite"]
+    os.mkfifo(tmp_path / "pipe.ttl")
+    assert main(arguments) == 2
+    assert "is a device or a pipe, expected a file" in capsys.readouterr().err

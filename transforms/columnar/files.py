@@ -159,7 +159,7 @@ def read_manifest(folder: str, kind: str) -> dict[str, Any]:
         )
     manifest = read_json(path)
     if manifest.get("kind") != kind:
-        raise InputError(f"{path}: found the manifest of a {manifest.get('kind')!r}, expected one of a '{kind}'")
+        raise InputError(f"{path}: found the manifest of kind {manifest.get('kind')!r}, expected kind '{kind}'")
     return manifest
 
 
