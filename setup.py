@@ -13,6 +13,7 @@ TEST = [
     "google-re2>=1.1",
     "pytest>=8",
     "pytest-timeout>=2.3",
+    "pytest-xdist>=3.6",
     "scikit-learn>=1.5",
     "warcio>=1.7.4",
 ]

@@ -37,6 +37,10 @@ SIZES = (10_000, 100_000)
 QUICK_SIZES = (1_000, 10_000)
 PROFILE = "paper-2013"
 COMMANDS = ("ingest", "rank")
+"""What plans are made of; rounds are of `PROFILE`, whose lattices take the most."""
+
+DEFAULT_ROUND = "rank focused"
+"""A round of the default profile, which is measured beside them."""
 MEASURED = Path(__file__).with_name("scale.json")
 """Figures that the plan starts from where no others are named."""
 
@@ -186,11 +190,13 @@ def _family(roots: Sequence[int], children: Mapping[int, list[int]]) -> Iterator
 
 
 def _resident_bytes(process: int) -> int:
+    """A process's memory; what several share counts for each in its part, as forked workers share what is broadcast."""
     try:
-        pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1])
-    except (OSError, IndexError):  # it has ended
+        text = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii")
+    except OSError:  # it has ended
         return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    found = re.search(r"^Pss: +([0-9]+) kB$", text, re.MULTILINE)
+    return int(found[1]) << 10 if found else 0
 
 
 @dataclass(frozen=True)
@@ -227,7 +233,7 @@ def measured_run(command: str, arguments: Sequence[str], output: Path, pages: in
     """Runs a command and tells what it took.
 
     Args:
-        command: which command.
+        command: which command; a second word tells runs of one command apart.
         arguments: its arguments, but for the output and the runner's.
         output: its output folder.
         pages: pages of the web.
@@ -237,7 +243,16 @@ def measured_run(command: str, arguments: Sequence[str], output: Path, pages: in
     Raises:
         RuntimeError: it failed.
     """
-    words = [sys.executable, "-m", "semrank.pipelines", command, *arguments, "--output", str(output), *place.options]
+    words = [
+        sys.executable,
+        "-m",
+        "semrank.pipelines",
+        command.split()[0],
+        *arguments,
+        "--output",
+        str(output),
+        *place.options,
+    ]
     begin = time.perf_counter()
     with subprocess.Popen(
         [*words, "--verbose"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace"
@@ -287,7 +302,7 @@ def measured_web(
     *,
     profile: str = PROFILE,
     queue: int | None = None,
-    commands: Sequence[str] = COMMANDS,
+    commands: Sequence[str] = (*COMMANDS, DEFAULT_ROUND),
 ) -> list[Run]:
     """Generates a web, ingests and ranks it.
 
@@ -311,10 +326,12 @@ def measured_web(
     size = min(queue or len(urls), len(urls))
     snapshot = web / f"snapshot-{place.name}"
     read = [*json.loads(inputs.read_text(encoding="utf-8")), "--overwrite"]
-    ranked = ["--snapshot", str(snapshot), "--seeds", str(chosen), "--profile", profile, "--overwrite"]
+    ranked = ["--snapshot", str(snapshot), "--seeds", str(chosen), "--overwrite"]
+    output = web / f"round-{place.name}"
     made = {
         "ingest": lambda: measured_run("ingest", read, snapshot, pages, 0, place),
-        "rank": lambda: measured_run("rank", ranked, web / f"round-{place.name}", pages, size, place),
+        "rank": lambda: measured_run("rank", [*ranked, "--profile", profile], output, pages, size, place),
+        DEFAULT_ROUND: lambda: measured_run(DEFAULT_ROUND, ranked, output, pages, size, place),
     }
     return [made[command]() for command in commands]
 
@@ -334,7 +351,7 @@ def series_of(runs: Sequence[Run], command: str, runner: str, queue: int | None)
         queue: size of the queue, or None for those whose queue is its share of the web.
     """
     chosen = [run for run in runs if (run.command, run.runner) == (command, runner)]
-    if command == "rank":
+    if command != "ingest":
         chosen = [run for run in chosen if run.queue == (run.pages // PAGES_PER_QUEUE_URL if queue is None else queue)]
     return sorted(chosen, key=lambda run: run.pages)
 
@@ -342,8 +359,11 @@ def series_of(runs: Sequence[Run], command: str, runner: str, queue: int | None)
 def growth_lines(runs: Sequence[Run]) -> Iterator[str]:
     """What every run took and how that grew; then the stages of the largest."""
     for runner in dict.fromkeys(run.runner for run in runs):
-        shared = [(f"{command}, {runner}", series_of(runs, command, runner, None)) for command in COMMANDS]
-        fixed = sorted({run.queue for run in runs if run.queue} - {run.queue for run in shared[1][1]})
+        shared = [
+            (f"{command}, {runner}", series_of(runs, command, runner, None)) for command in (*COMMANDS, DEFAULT_ROUND)
+        ]
+        queues = {run.queue for run in runs if run.command == "rank"}
+        fixed = sorted(queues - {run.queue for run in shared[1][1]})
         shared += [(f"rank, {runner}, {queue:,} queue URLs", series_of(runs, "rank", runner, queue)) for queue in fixed]
         for name, series in shared:
             if series:
@@ -623,7 +643,7 @@ def run(*, quick: bool = False, pages: int | None = None) -> list[Result]:
     with tempfile.TemporaryDirectory() as folder:
         runs = [run for size in sizes for run in measured_web(Path(folder), size, _Place("local"))]
     results = []
-    for command in COMMANDS:
+    for command in dict.fromkeys(run.command for run in runs):
         series = [run for run in runs if run.command == command]
         results += [_step(before, after) for before, after in itertools.pairwise(series)]
     return results
@@ -658,9 +678,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--pages", type=int, nargs="+", metavar="N", help="sizes of webs to measure")
     parser.add_argument("--flink", action="store_true", help="measure on a Flink cluster that is started for it")
-    parser.add_argument("--profile", default=PROFILE, help=f"profile of the rounds (default {PROFILE})")
+    parser.add_argument("--profile", default=PROFILE, help=f"profile of `rank` (default {PROFILE})")
     parser.add_argument("--queue", type=int, metavar="N", help="URLs of the queue (default: a hundredth of the pages)")
-    parser.add_argument("--only", choices=COMMANDS, help="measure one command; rank takes the snapshot of --folder")
+    parser.add_argument(
+        "--only", choices=(*COMMANDS, DEFAULT_ROUND), help="measure one command; rank takes the snapshot of --folder"
+    )
     parser.add_argument("--folder", type=Path, metavar="DIR", help="keep webs and outputs there, and use them again")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the figures there, beside those it has")
     parser.add_argument("--measured", type=Path, default=MEASURED, metavar="FILE", help="figures for --plan")
@@ -698,7 +720,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         place,
                         profile=parsed.profile,
                         queue=parsed.queue,
-                        commands=[parsed.only] if parsed.only else COMMANDS,
+                        commands=[parsed.only] if parsed.only else (*COMMANDS, DEFAULT_ROUND),
                     )
                     if parsed.output is not None:
                         _store(parsed.output, runs)

@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Examples take longer where several tests run at once; the limit of pytest-timeout holds for each test.
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
 
 OWN_COMMAND = tuple(Path(__file__).resolve().parent / name for name in ("cloud", "cluster", "crawlers"))
 """Folders whose tests need services and minutes; they run when the command names them."""

@@ -148,7 +148,7 @@ def test_a_step_is_a_comparison() -> None:
 
 def test_commands_are_watched(tmp_path: Path) -> None:
     runs = scale.measured_web(tmp_path, 400, scale._Place("local"), queue=3)
-    assert [run.command for run in runs] == ["ingest", "rank"]
+    assert [run.command for run in runs] == ["ingest", "rank", "rank focused"]
     for run in runs:
         assert run.peak_bytes["command"] > 50 << 20
         assert run.cpu_s > 0

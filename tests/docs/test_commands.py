@@ -354,7 +354,7 @@ FOREIGN = {
     "--check": "python -m benchmarks, ruff",
     "--contexts": "python -m benchmarks",
     "--direct_num_workers": "Beam's local runner",
-    "--direct_running_mode": "Beam's local runner",
+    "--dist": "pytest",
     "--flink": "python -m benchmarks.scale",
     "--folder": "python -m benchmarks.scale",
     "--heap": "deploy/flink/cluster up",
