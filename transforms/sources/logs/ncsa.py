@@ -38,7 +38,7 @@ from semrank.transforms.sources.logs.times import apache_times
 from semrank.transforms.sources.logs.users import address_of
 
 _OPENING, _CLOSING, _DASH, _ZERO, _NINE = ord("["), ord("]"), ord("-"), ord("0"), ord("9")
-_COMMA, _PARENTHESIS = ord(","), ord("(")
+_COMMA, _PARENTHESIS, _COLON = ord(","), ord("("), ord(":")
 _WHO = pa.struct([(name, pa.binary()) for name in ("host", "client", "account")])
 
 _COMMON_QUOTES, _COMBINED_QUOTES = 2, 6
@@ -104,8 +104,9 @@ def _who(names: pa.BinaryArray, with_host: bool) -> pa.StructArray:
 def _split_names(names: bytes, with_host: bool) -> dict[str, bytes] | None:
     """Takes `[host] client ident account` apart, where the client may be a list and the account hold blanks.
 
-    A host is one where the layout of the log puts it, or where it is a name with a port before an address, as only
-    Apache's `%v:%p` writes it. Any other word before an address may be a client's name and becomes no part of a URL.
+    A host is one where the layout of the log puts it and is no lone address, or where it is a name with a port before
+    an address, as only Apache's `%v:%p` writes it. Any other word before an address may be a client's name and becomes
+    no part of a URL.
     """
     words = names.split(b" ")
     host = b""
@@ -125,6 +126,8 @@ def _begins_with_host(words: list[bytes], with_host: bool) -> bool:
     if len(words) < 4 or words[0].endswith(b",") or words[1].startswith((b",", b"(")):
         return False
     if words[1] == b"-" and address_of(words[2]) is None:  # then it is the ident, and the account holds a blank
+        return False
+    if address_of(words[0]) == words[0]:  # a site asked for by its address has a port behind it
         return False
     return with_host or (_NAMED_PORT.fullmatch(words[0]) is not None and address_of(words[1].strip(b",")) is not None)
 
@@ -194,6 +197,7 @@ def _usual(lines: Lines, quotes: Int32s, hosted: bool) -> tuple[Bools, Requests 
     for name in range(names):
         fits &= bounds[:, name + 1] - bounds[:, name] > 1
     if hosted:
+        fits &= ~_begin_with_address(content, lines.starts, before[:, 0])
         fits &= (content[np.maximum(bounds[:, 1] + one, 0)] != _DASH) | (bounds[:, 2] - bounds[:, 1] > 2)
     when = apache_times(slices(lines.data, np.where(fits, times, 0), np.where(fits, times + np.int32(_TIME_BYTES), 0)))
     fits &= truths(when.is_valid())
@@ -221,6 +225,17 @@ def _usual(lines: Lines, quotes: Int32s, hosted: bool) -> tuple[Bools, Requests 
         agent=agent,
         quote=lambda record: quote_line(lines.text(record)),
     )
+
+
+def _begin_with_address(content: Bytes, starts: Int32s, ends: Int32s) -> Bools:
+    """Which of the words [starts[i], ends[i]) may be an address without a port, which is rather a client's."""
+    head = window(content, starts, _NAMES_BYTES)
+    inside = np.arange(_NAMES_BYTES) < (ends - starts)[:, None]
+    colons = np.count_nonzero((head == _COLON) & inside, axis=1)
+    first, last = head[:, 0], content[np.maximum(ends - np.int32(1), 0)]
+    digits = (first - _ZERO < 10) & (last - _ZERO < 10)  # bytes wrap below 0
+    found: Bools = (digits & (colons == 0)) | ((colons > 1) & (first != _OPENING))
+    return found
 
 
 def _spaces(content: Bytes, starts: Int32s, stops: Int32s, count: int, width: int) -> Int32s:

@@ -78,10 +78,22 @@ def test_lists_of_clients_are_the_first_ones_visits(name: str, account: str, cli
     assert visit["user_id"] == expected["user_id"]
 
 
-@pytest.mark.parametrize("clients", [f"{FIRST}, {SECOND}", f"{FIRST}, {SECOND}, {THIRD}", f"{FIRST} ({SECOND})"])
+@pytest.mark.parametrize(
+    "clients",
+    [
+        *(f"{FIRST}, {SECOND}", f"{FIRST}, {SECOND}, {THIRD}", f"{FIRST} ({SECOND})", f"{FIRST} {SECOND}"),
+        *(f"{SIXTH} {SECOND}", f"{SIXTH}, {SECOND}", f"{FIRST},{SECOND}"),
+    ],
+)
 def test_a_list_of_clients_is_no_host_where_the_host_is_missing(clients: str) -> None:
     outcome = read_all("vhost-combined", combined_line(client=clients).encode(), LogOptions(user_salt="a test's key"))
     assert outcome.rejected == {"host-missing": 1}
+
+
+@pytest.mark.parametrize("host", ["192.0.2.80:8080", "[2001:db8::80]:8080", "4u.example.org", "h2.example.org2"])
+def test_hosts_that_resemble_addresses_are_hosts(host: str) -> None:
+    (visit,) = read_all("vhost-combined", f"{host} {combined_line()}".encode()).visits
+    assert visit["url"] == f"https://{host}/a/b.html"
 
 
 def test_visitors_behind_one_proxy_stay_apart() -> None:
