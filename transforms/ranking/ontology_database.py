@@ -4,9 +4,10 @@ Rule 1, classes: tables describe one class if the primary key of one refers to t
 values. A table that only joins others, all columns of its key being foreign keys of which none is the whole key,
 describes none. Two empty tables hold no values, the same or others: there rule 3 applies.
 Rule 2, properties: a foreign key outside the primary key makes an object property from its table's class to the one
-that it refers to. Where a key of several columns holds a foreign key, the class is a part of the one referred to.
+that it refers to. Where a key of several columns holds a foreign key, the class is a part of the one referred to. A
+table that joins two others is a property between their classes.
 Rule 3, hierarchy: where a table's primary key refers to another's, and holds some of its values and no others, the
-class is a kind of the other.
+class is a kind of the other; where both tables are properties, the one is a sub-property of the other.
 
 Keys are looked at where they are declared: the values of any two tables that are numbered from 1 include one another.
 Words of a class are those of its tables' names and of their columns that are no keys.
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from semrank.schemas.errors import InputError
-from semrank.transforms.ranking.ontology_model import Ontology, OntologyClass
+from semrank.transforms.ranking.ontology_model import ObjectProperty, Ontology, OntologyClass
 
 
 class _Table(NamedTuple):
@@ -129,6 +130,7 @@ def _learned(tables: dict[str, _Table], values: _Values, topic: str | None, show
     parents: dict[str, set[str]] = defaultdict(set)
     wholes: dict[str, set[str]] = defaultdict(set)
     related: dict[str, set[str]] = defaultdict(set)
+    properties = _joining_properties(tables, class_of, values)
     for table in tables.values():
         if table.name not in class_of:
             continue
@@ -140,13 +142,17 @@ def _learned(tables: dict[str, _Table], values: _Values, topic: str | None, show
             if other == own:
                 continue
             if not set(columns) <= set(table.key):
-                related[own].add(other)
+                name = f"{table.name}.{'+'.join(columns)}"
+                properties[name] = ObjectProperty(name, _spaced(" ".join(columns)), frozenset({(own, other)}))
             elif set(columns) != set(table.key):
                 wholes[own].add(other)
             elif values.within(table.name, columns, referred, theirs):
                 parents[own].add(other)
     if not words:
         raise InputError(f"--ontology {shown}: found no table with a primary key that describes a class, expected some")
+    for known in properties.values():
+        for domain, target in known.ends:
+            related[domain].add(target)
     classes = {
         name: OntologyClass(
             name,
@@ -161,12 +167,40 @@ def _learned(tables: dict[str, _Table], values: _Values, topic: str | None, show
     if topic is None:
         count = Counter(other for links in (parents, wholes, related) for others in links.values() for other in others)
         topic = min(classes, key=lambda name: (-count[name], name))
-    return Ontology(classes, topic, source=f"--ontology {shown}")
+    return Ontology(classes, topic, source=f"--ontology {shown}", properties=properties)
+
+
+def _joining_properties(
+    tables: dict[str, _Table], class_of: dict[str, str], values: _Values
+) -> dict[str, ObjectProperty]:
+    """The properties that tables with a key of two foreign keys are, and their hierarchy (rules 2 and 3)."""
+    ends: dict[str, tuple[str, str]] = {}
+    parents: dict[str, set[str]] = defaultdict(set)
+    for table in (table for table in tables.values() if table.name not in class_of):
+        # From the class of the key's first column to that of the next one, in whatever order keys are reflected.
+        parts = [
+            (table.key.index(columns[0]), other) for columns, other, _ in table.foreign if set(columns) < set(table.key)
+        ]
+        referred = [other for _, other in sorted(parts)]
+        known = [class_of[other] for other in referred if other in class_of]
+        if len(referred) == 2 and len(set(known)) == 2:
+            ends[table.name] = (known[0], known[1])
+    for table in (table for table in tables.values() if table.name not in class_of):
+        for columns, other, theirs in table.foreign:
+            whole = other in ends and set(columns) == set(table.key)
+            if whole and other != table.name and values.within(table.name, columns, other, theirs):
+                ends.setdefault(table.name, ends[other])
+                parents[table.name].add(other)
+    return {
+        name: ObjectProperty(name, _spaced(name), frozenset({pair}), frozenset(parents[name]))
+        for name, pair in ends.items()
+    }
 
 
 def _classes(tables: dict[str, _Table], values: _Values) -> dict[str, str]:
     """Table -> the class that it describes (rule 1)."""
-    described = {name: table for name, table in tables.items() if not _joins(table)}
+    joining = _joining(tables)
+    described = {name: table for name, table in tables.items() if name not in joining}
     group = {name: {name} for name in described}
     told: set[str] = set()
     for table in described.values():
@@ -184,6 +218,20 @@ def _classes(tables: dict[str, _Table], values: _Values) -> dict[str, str]:
                 told.add(table.name)
     # The class has the name of the table that the others refer to; the first of those that refer to each other.
     return {name: min(members, key=lambda member: (member in told, member)) for name, members in group.items()}
+
+
+def _joining(tables: dict[str, _Table]) -> set[str]:
+    """Names of the tables that only join others, and of those whose whole key is the key of such a table."""
+    found = {name for name, table in tables.items() if _joins(table)}
+    while more := {
+        name
+        for name, table in tables.items()
+        if name not in found
+        and len(table.key) > 1
+        and any(set(columns) == set(table.key) and other in found for columns, other, _ in table.foreign)
+    }:
+        found |= more
+    return found
 
 
 def _joins(table: _Table) -> bool:

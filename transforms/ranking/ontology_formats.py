@@ -5,7 +5,9 @@
 | owl:Class, rdfs:Class, skos:Concept | a class, named by the last part of its address |
 | rdfs:subClassOf, skos:broader, and skos:narrower the other way | a kind of |
 | semrank:isPartOf, dcterms:isPartOf, and their hasPart the other way | a part of |
-| an owl:ObjectProperty with rdfs:domain and rdfs:range, skos:related | related |
+| an owl:ObjectProperty with rdfs:domain and rdfs:range | a named property; its ends are related |
+| rdfs:subPropertyOf between such properties | a sub-relation |
+| skos:related | related |
 | rdfs:label, skos:prefLabel, skos:altLabel, skos:hiddenLabel | label and words |
 | semrank:topic | the class that is the topic; else the one that most relations lead to |
 | semrank:sigma | the learned factor of a class's weight |
@@ -25,9 +27,10 @@ from urllib.parse import quote, unquote
 from xml.parsers import expat
 
 from semrank.schemas.errors import InputError
-from semrank.transforms.ranking.ontology_model import LARGEST_SIGMA, Ontology, OntologyClass
+from semrank.transforms.ranking.ontology_model import LARGEST_SIGMA, ObjectProperty, Ontology, OntologyClass
 
 NAMESPACE = "urn:semrank:ontology#"
+PROPERTY_NAMESPACE = "urn:semrank:property#"
 SHIPPED = {"e-commerce": "e_commerce.ttl"}
 """Ontologies of our own, by name."""
 
@@ -155,6 +158,7 @@ def _ontology_of(graph: Any, rdflib: Any, source: str, topic: str | None) -> Ont
         raise InputError(
             f"--ontology {source}: found several classes named '{sorted(twice)[0]}', expected different names"
         )
+    nodes_by_name = {name: node for node, name in names.items()}
     links: dict[str, dict[Any, set[str]]] = {kind: defaultdict(set) for kind in ("parents", "wholes", "related")}
 
     def link(kind: str, subject: Any, value: Any) -> None:
@@ -173,10 +177,10 @@ def _ontology_of(graph: Any, rdflib: Any, source: str, topic: str | None) -> Ont
     for kind, predicate in (("parents", skos.narrower), ("wholes", own.hasPart), ("wholes", terms.hasPart)):
         for value, subject in graph.subject_objects(predicate):
             link(kind, subject, value)
-    for relation in graph.subjects(rdf.type, owl.ObjectProperty):
-        for domain in graph.objects(relation, rdfs.domain):
-            for target in graph.objects(relation, rdfs.range):
-                link("related", domain, target)
+    properties = _properties_of(graph, rdflib, names, source)
+    for known_property in properties.values():
+        for domain, target in known_property.ends:
+            links["related"][nodes_by_name[domain]].add(target)
     classes = {}
     for node, name in names.items():
         labels = [str(value) for predicate in (skos.prefLabel, rdfs.label) for value in graph.objects(node, predicate)]
@@ -196,7 +200,37 @@ def _ontology_of(graph: Any, rdflib: Any, source: str, topic: str | None) -> Ont
     if topic is None:
         said = sorted(names[node] for node in graph.subjects(own.topic, rdflib.Literal(True)) if node in names)
         topic = said[0] if said else _centre(classes)
-    return Ontology(classes, topic, source=f"--ontology {source}")
+    return Ontology(classes, topic, source=f"--ontology {source}", properties=properties)
+
+
+def _properties_of(graph: Any, rdflib: Any, names: dict[Any, str], source: str) -> dict[str, ObjectProperty]:
+    """The object properties between known classes, with the hierarchy among them."""
+    rdfs = rdflib.RDFS
+    ends = {
+        node: frozenset(
+            (names[domain], names[target])
+            for domain in graph.objects(node, rdfs.domain)
+            for target in graph.objects(node, rdfs.range)
+            if domain in names and target in names and domain != target
+        )
+        for node in graph.subjects(rdflib.RDF.type, rdflib.OWL.ObjectProperty)
+        if isinstance(node, rdflib.URIRef)
+    }
+    known = {node: _name(str(node)) for node, pairs in ends.items() if pairs}
+    twice = [name for name, count in Counter(known.values()).items() if count > 1]
+    if twice:
+        raise InputError(
+            f"--ontology {source}: found several properties named '{sorted(twice)[0]}', expected different names"
+        )
+    return {
+        name: ObjectProperty(
+            name,
+            min(map(str, graph.objects(node, rdfs.label)), default=_spaced(name)),
+            ends[node],
+            frozenset(known[parent] for parent in graph.objects(node, rdfs.subPropertyOf) if parent in known) - {name},
+        )
+        for node, name in sorted(known.items(), key=lambda item: item[1])
+    }
 
 
 def _sigma(value: Any, name: str, source: str) -> float:
@@ -232,6 +266,17 @@ def _spaced(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_-]+", " ", name).lower()
 
 
+def _property_node(name: str, rdflib: Any) -> Any:
+    """The address of a property, which may have the name of a class."""
+    return rdflib.URIRef(f"{PROPERTY_NAMESPACE}{quote(name, safe='')}")
+
+
+def _led_to(ontology: Ontology, name: str) -> frozenset[str]:
+    """The classes that named properties lead to from a class."""
+    pairs = (pair for known in ontology.properties.values() for pair in known.ends)
+    return frozenset(target for domain, target in pairs if domain == name)
+
+
 def format_ontology(ontology: Ontology) -> bytes:
     """An ontology as Turtle, always in the same order."""
     rdflib = _rdflib()
@@ -249,7 +294,7 @@ def format_ontology(ontology: Ontology) -> bytes:
         for predicate, others in (
             (rdflib.RDFS.subClassOf, known.parents),
             (own.isPartOf, known.wholes),
-            (rdflib.SKOS.related, known.related),
+            (rdflib.SKOS.related, known.related - _led_to(ontology, name)),
         ):
             for other in others:
                 graph.add((node, predicate, _node(other, rdflib)))
@@ -259,4 +304,13 @@ def format_ontology(ontology: Ontology) -> bytes:
             graph.add((node, own.sigma, rdflib.Literal(exact, datatype=rdflib.XSD.decimal, normalize=False)))
         if name == ontology.topic:
             graph.add((node, own.topic, rdflib.Literal(True)))
+    for known_property in ontology.properties.values():
+        node = _property_node(known_property.name, rdflib)
+        graph.add((node, rdflib.RDF.type, rdflib.OWL.ObjectProperty))
+        graph.add((node, rdflib.RDFS.label, rdflib.Literal(known_property.label)))
+        for domain, target in known_property.ends:
+            graph.add((node, rdflib.RDFS.domain, _node(domain, rdflib)))
+            graph.add((node, rdflib.RDFS.range, _node(target, rdflib)))
+        for parent in known_property.parents:
+            graph.add((node, rdflib.RDFS.subPropertyOf, _property_node(parent, rdflib)))
     return bytes(graph.serialize(format="turtle", encoding="utf-8"))

@@ -46,16 +46,35 @@ class OntologyClass:
 
 
 @dataclass(frozen=True)
+class ObjectProperty:
+    """A named relation between classes (R of EC Def. 1).
+
+    Attributes:
+        name: its identifier, unique among the properties of the ontology.
+        label: what people call it (EC Def. 2).
+        ends: (class, class) that it leads from and to; each is `related` to the other, too.
+        parents: names of the properties that it is a sub-relation of (H_r of EC Def. 1).
+    """
+
+    name: str
+    label: str
+    ends: frozenset[tuple[str, str]]
+    parents: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Ontology:
-    """Classes by name, and the one that is the topic.
+    """Classes by name, the one that is the topic, and the named relations between classes.
 
     Raises:
-        InputError: there is no class, the topic is none of them, or a relation leads to a class that is not there.
+        InputError: there is no class, the topic is none of them, or a relation leads to a class or property that is
+            not there.
     """
 
     classes: Mapping[str, OntologyClass]
     topic: str
     source: str = field(default="ontology", compare=False)
+    properties: Mapping[str, ObjectProperty] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.classes:
@@ -71,6 +90,13 @@ class Ontology:
                     raise InputError(
                         f"{self.source}: '{known_class.name}' is related to '{other}', which is no class of it"
                     )
+
+        for relation in self.properties.values():
+            ends = {end for pair in relation.ends for end in pair}
+            missing = [(end, "class") for end in sorted(ends - self.classes.keys())]
+            missing += [(parent, "property") for parent in sorted(relation.parents - self.properties.keys())]
+            for other, kind in missing:
+                raise InputError(f"{self.source}: '{relation.name}' is related to '{other}', which is no {kind} of it")
 
     @property
     def names(self) -> list[str]:

@@ -150,3 +150,33 @@ def test_options_of_an_address(tmp_path: Path) -> None:
     connection.executescript("create table product (id integer primary key, title text);")
     connection.close()
     assert set(learn_from_database(f"sqlite:///{tmp_path}/shop.db?timeout=5").classes) == {"product"}
+
+
+def test_properties_and_their_hierarchy() -> None:
+    """Rules 2 and 3 for relations: a foreign key and a table that joins are properties, one of them a sub-property."""
+    found = learned(
+        """
+        create table buyer (id integer primary key);
+        create table product (id integer primary key, maker_id integer references maker(id));
+        create table maker (id integer primary key);
+        create table wish (buyer_id integer references buyer(id), product_id integer references product(id),
+                           primary key (buyer_id, product_id));
+        create table purchase (buyer_id integer, product_id integer, primary key (buyer_id, product_id),
+                               foreign key (buyer_id, product_id) references wish(buyer_id, product_id));
+        create table theft (buyer_id integer, product_id integer, primary key (buyer_id, product_id),
+                            foreign key (buyer_id, product_id) references wish(buyer_id, product_id));
+        insert into buyer values (1), (2); insert into product values (1, null), (2, null);
+        insert into wish values (1, 1), (2, 2); insert into purchase values (2, 2); insert into theft values (1, 2);
+        """
+    )
+    assert set(found.classes) == {"buyer", "product", "maker"}
+    assert {
+        name: ({frozenset(pair) for pair in known.ends}, known.parents) for name, known in found.properties.items()
+    } == {
+        "product.maker_id": ({frozenset({"product", "maker"})}, frozenset()),
+        "wish": ({frozenset({"buyer", "product"})}, frozenset()),
+        "purchase": ({frozenset({"buyer", "product"})}, frozenset({"wish"})),
+    }
+    assert found.properties["product.maker_id"].ends == {("product", "maker")}
+    assert found.properties["product.maker_id"].label == "maker id"
+    assert parse_ontology(format_ontology(found), "turtle", "again") == found

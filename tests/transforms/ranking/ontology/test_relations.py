@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from semrank.schemas.errors import InputError
 from semrank.transforms.ranking.ontology import OntologySettings, rank, with_learned
 from semrank.transforms.ranking.ontology_formats import format_ontology, parse_ontology
-from semrank.transforms.ranking.ontology_model import LARGEST_SIGMA, Ontology, OntologyClass
+from semrank.transforms.ranking.ontology_model import LARGEST_SIGMA, ObjectProperty, Ontology, OntologyClass
 from tests.transforms.ranking.small_crawls import Crawl, Page
 
 pytest.importorskip("rdflib")
@@ -59,7 +60,46 @@ def ontologies(draw: st.DrawFn) -> Ontology:
         words = frozenset({label, *draw(st.sets(TEXTS, max_size=3))})
         sigma = draw(st.floats(0, LARGEST_SIGMA))
         classes[name] = OntologyClass(name, label, words, others(name), others(name), others(name), sigma)
-    return Ontology(classes, draw(st.sampled_from(names)))
+    properties: dict[str, ObjectProperty] = {}
+    for name in draw(st.sets(st.sampled_from(["owns", "buys", "has a"]))) if len(names) > 1 else ():
+        domain, target = draw(st.permutations(names))[:2]
+        parents = draw(st.sets(st.sampled_from(sorted(properties)))) if properties else set()
+        properties[name] = ObjectProperty(name, f"{name} it", frozenset({(domain, target)}), frozenset(parents))
+        related = classes[domain].related | {target}
+        classes[domain] = replace(classes[domain], related=related)
+    return Ontology(classes, draw(st.sampled_from(names)), properties=properties)
+
+
+def test_a_property_needs_its_ends_and_parents() -> None:
+    classes = {name: OntologyClass(name, name, frozenset()) for name in ("Cat", "Dog")}
+    for known, message in (
+        (ObjectProperty("eats", "eats", frozenset({("Dog", "Cow")})), "'Cow', which is no class"),
+        (
+            ObjectProperty("eats", "eats", frozenset({("Dog", "Cat")}), frozenset({"sees"})),
+            "'sees', which is no prop",
+        ),
+    ):
+        with pytest.raises(InputError, match=message):
+            Ontology(classes, "Cat", properties={"eats": known})
+
+
+def test_properties_of_a_file() -> None:
+    content = b"""
+        @prefix : <urn:x#> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
+        @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+        :Dog a owl:Class . :Cat a owl:Class . :Bone a owl:Class .
+        :sees a owl:ObjectProperty ; rdfs:domain :Dog ; rdfs:range :Cat .
+        :chases a owl:ObjectProperty ; rdfs:label "runs after" ; rdfs:domain :Dog ; rdfs:range :Cat ;
+            rdfs:subPropertyOf :sees, :unknown .
+        :vague a owl:ObjectProperty ; rdfs:domain :Dog .
+    """
+    found = parse_ontology(content, "turtle", "pets")
+    ends = frozenset({("Dog", "Cat")})
+    assert found.properties == {
+        "chases": ObjectProperty("chases", "runs after", ends, frozenset({"sees"})),
+        "sees": ObjectProperty("sees", "sees", ends),
+    }
+    assert found.classes["Dog"].related == {"Cat"}
 
 
 @settings(max_examples=60, deadline=None)
