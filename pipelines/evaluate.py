@@ -24,6 +24,7 @@ from semrank.pipelines.evaluation_crawls import named_makers, replay_topics
 from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_results import Results, summary_text
 from semrank.pipelines.evaluation_topics import plan_topics, read_topics
+from semrank.pipelines.manifest import use_parameters_of
 from semrank.pipelines.options import add_options, given_options
 from semrank.pipelines.runtime import versions
 from semrank.schemas.errors import InputError
@@ -84,6 +85,7 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
             table.name: concatenate(folders.read_parts(snapshot, table), table.schema)
             for table in (PAGES, LINKS, CLICKS)
         }
+    use_parameters_of(snapshot)
     labels = read_topics(topics)
     surplus = surplus_strings(pa.chunked_array([chunk for name in tables for chunk in url_chunks(tables[name])]))
     tables = {name: without_urls(table, surplus) for name, table in tables.items()}

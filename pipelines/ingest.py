@@ -13,7 +13,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from zoneinfo import available_timezones
@@ -39,6 +39,7 @@ from semrank.transforms.sources.logs.formats import log_argument
 from semrank.transforms.sources.logs.lines import is_compressed, line_range
 from semrank.transforms.sources.logs.options import MAX_SALT_BYTES, LogOptions, parse_columns
 from semrank.transforms.sources.pages import CrawlLimits
+from semrank.transforms.sources.parameters import ParameterRules, urls_that_lost_parameters, use_parameters
 from semrank.transforms.sources.steps import BALANCE_FOLDER, SourceRange, WriteSnapshot
 
 EXAMPLES = """\
@@ -53,6 +54,9 @@ PARTS = (*(table.name for table in TABLES), BALANCE_FOLDER)
 
 SALT_VARIABLE = "SEMRANK_USER_SALT"
 """Environment variable that holds the secret that users are hashed with."""
+
+LOST_PARAMETERS = "urls-without-parameters"
+"""Counter of URLs that lost a parameter of tracking or of a session."""
 
 RANGE_BYTES = 64 << 20
 """Bytes of an input that one task reads: some seconds of parsing, so that workers stay evenly busy."""
@@ -134,6 +138,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--robots-name", metavar="NAME", help="the crawler's name, whose robots directives count as those for all do"
     )
+    parser.add_argument(
+        "--keep-parameters",
+        action="append",
+        default=[],
+        metavar="NAME[,NAME]",
+        help="query parameters that stay in URLs although they are named like those of tracking or sessions",
+    )
+    parser.add_argument(
+        "--drop-parameters",
+        action="append",
+        default=[],
+        metavar="NAME[,NAME]",
+        help="further query parameters that are taken out of URLs",
+    )
 
 
 @dataclass(frozen=True)
@@ -143,8 +161,16 @@ class _Reading:
     limits: CrawlLimits
     logs: LogOptions
     downloads: Policy
+    parameters: ParameterRules = field(default_factory=ParameterRules)
 
     def __call__(self, source: SourceRange) -> Iterator[SourceBatch]:
+        use_parameters(self.parameters)
+        before = urls_that_lost_parameters()
+        for batch in self._batches(source):
+            lost, before = urls_that_lost_parameters() - before, urls_that_lost_parameters()
+            yield replace(batch, counters={**batch.counters, LOST_PARAMETERS: lost}) if lost else batch
+
+    def _batches(self, source: SourceRange) -> Iterator[SourceBatch]:
         name = shown_url(source.path)
         with formats.open_source(source.path, self.downloads) as stream:
             log_format = LOG_FORMATS.get(source.format)
@@ -176,7 +202,9 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
         return 0
     inputs = [path for path, _ in sources]
     folders.claim_folder("--output", output, parts=PARTS, overwrite=arguments.overwrite, inputs=inputs)
-    print(ingest(ranges, reading, output, options, memory=memory))
+    rules = reading.parameters
+    extra = {"url_parameters": {"keep": sorted(rules.keep), "drop": sorted(rules.drop)}}
+    print(ingest(ranges, reading, output, options, extra, memory=memory))
     return 0
 
 
@@ -244,6 +272,14 @@ def _build(
     pipeline | WriteSnapshot(ranges, reading, output, partitions=partitions)
 
 
+def _names(option: str, lists: Sequence[str]) -> list[str]:
+    """Names in lists that commas part."""
+    names = [name.strip() for listed in lists for name in listed.split(",")]
+    if not all(names) or any(character in name for name in names for character in "&=?# "):
+        raise InputError(f"{option}: found {','.join(lists)!r}, expected names of parameters parted by commas")
+    return names
+
+
 def _robots_name(name: str | None) -> str | None:
     if name is not None and re.fullmatch("[A-Za-z0-9_.-]+", name) is None:
         raise InputError(f"--robots-name: found {name!r}, expected letters, digits, '-', '_' and '.'")
@@ -272,6 +308,10 @@ def _reading(arguments: argparse.Namespace) -> _Reading:
             spam_domains=tuple(arguments.spam_domain),
         ),
         Policy(redirect_hosts=frozenset(arguments.redirect_host)),
+        ParameterRules.of(
+            _names("--keep-parameters", arguments.keep_parameters),
+            _names("--drop-parameters", arguments.drop_parameters),
+        ),
     )
 
 

@@ -20,6 +20,7 @@ from semrank.pipelines import cli, explain, folders, rank
 from semrank.pipelines import rounds as rounds_command
 from semrank.pipelines.config import round_config
 from semrank.pipelines.finish import finish_round
+from semrank.pipelines.manifest import use_parameters_of
 from semrank.pipelines.queue import Queue, queue_from_round, queue_from_seeds, queue_from_urls
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CONCEPTS, FRONTIER, HARVEST, KEYWORDS, REJECTS, RELATIONS, TableSchema
@@ -147,6 +148,7 @@ def rank_round(
     given = {"snapshot": snapshot, "output": output, **options}
     given |= {"previous": _folder(previous)} if seeds is None else {"seeds": _IN_MEMORY}
     arguments, further = _parsed("rank", given)
+    use_parameters_of(arguments.snapshot)
     try:
         rank.rank_urls(arguments, further, None if seeds is None else _queue(seeds))
     finally:
@@ -174,6 +176,7 @@ def rank_rounds(snapshot: Path, output: Path, *, seeds: Seeds, rounds: int, **op
     arguments, further = _parsed(
         "rounds", {"snapshot": snapshot, "output": output, "seeds": _IN_MEMORY, "rounds": rounds, **options}
     )
+    use_parameters_of(arguments.snapshot)
     try:
         for _ in rounds_command.rank_rounds(arguments, further, _queue(seeds)):
             pass
@@ -218,6 +221,7 @@ class RankUrls(beam.PTransform[PBegin, PCollection[pa.Table]]):
         if further:
             raise InputError(f"{further[0]}: expected an option of `semrank rank`; Beam's options are the pipeline's")
         self._config = round_config(self._arguments)
+        use_parameters_of(self._arguments.snapshot)
         self._queue = _queue(seeds) if seeds is not None else queue_from_round(_folder(previous))
 
     def expand(self, begin: PBegin) -> PCollection[pa.Table]:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
+from semrank.transforms.sources.parameters import ParameterRules, use_parameters
 
 _LARGEST = 1 << 63
 """Bound of the numbers that tables can hold."""
@@ -82,3 +83,16 @@ class Manifest:
 
     def _refuse(self, names: tuple[str, ...], found: Any, expected: str) -> NoReturn:
         raise InputError(f"{self.path}: {'.'.join(names)} is {repr(found)[:_QUOTED]}, expected {expected}")
+
+
+def use_parameters_of(snapshot: str) -> None:
+    """Makes URLs of seeds and topics as those of a snapshot were made: sets its rules for query parameters.
+
+    What is wrong with the snapshot is reported where it is read.
+    """
+    try:
+        rules = files.read_manifest(snapshot, "snapshot").get("url_parameters")
+    except InputError:
+        rules = None
+    lists = [rules.get(name) if isinstance(rules, dict) else None for name in ("keep", "drop")]
+    use_parameters(ParameterRules.of(*(map(str, names) if isinstance(names, list) else () for names in lists)))

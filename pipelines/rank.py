@@ -29,7 +29,7 @@ from semrank.pipelines.config import (
     round_config,
     unused_options,
 )
-from semrank.pipelines.manifest import Manifest
+from semrank.pipelines.manifest import Manifest, use_parameters_of
 from semrank.pipelines.memory import add_worker_arguments, worker_memory
 from semrank.pipelines.options import help_group, whole
 from semrank.pipelines.plan import add_plan_argument, shown_plan
@@ -214,6 +214,7 @@ def rank_urls(arguments: argparse.Namespace, beam_arguments: list[str], seeds: Q
     config = checked_config(arguments)
     options = beam_options(beam_arguments)
     memory = worker_memory(arguments, options)
+    use_parameters_of(arguments.snapshot)
     if seeds is not None:
         queue = seeds
     else:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from semrank.pipelines.cluster import path_for_workers
 from semrank.pipelines.config import QUEUE_GROUP, add_round_arguments
-from semrank.pipelines.manifest import Manifest
+from semrank.pipelines.manifest import Manifest, use_parameters_of
 from semrank.pipelines.memory import add_worker_arguments, worker_memory
 from semrank.pipelines.options import help_group, whole
 from semrank.pipelines.plan import add_plan_argument
@@ -76,6 +76,7 @@ def rank_rounds(arguments: argparse.Namespace, beam_arguments: list[str], seeds:
     options = beam_options(beam_arguments)
     memory = worker_memory(arguments, options)
     if seeds is None:
+        use_parameters_of(arguments.snapshot)
         seeds = queue_from_seeds(arguments.seeds)
     snapshot, output = (path_for_workers(options, path) for path in (arguments.snapshot, arguments.output))
     if arguments.plan:

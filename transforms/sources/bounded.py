@@ -67,7 +67,7 @@ def read_page(body: bytes, *, seconds: float = DEFAULT_RECORD_SECONDS, **options
     Raises:
         UnreadableError: the limit was exceeded, or the parser crashed.
     """
-    if len(body) < APART_BYTES and body.count(b"<") < APART_TAGS:
+    if len(body) < APART_BYTES and (len(body) < 2 * APART_TAGS or body.count(b"<") < APART_TAGS):
         with time_limit(seconds):
             return read_html(body, **options)
     return _helper.read(body[: MAX_HTML_BYTES + 1], seconds, options)

@@ -109,7 +109,7 @@ class _Taken:
     def __init__(self) -> None:
         self.title: ElementNode | None = None
         self.refreshes: list[str] = []
-        self._anchors: list[ElementNode] = []
+        self._anchors: list[tuple[str, ElementNode]] = []
         self._canonicals: list[str] = []
         self._hidden: list[ElementNode] = []
         self._unbroken: list[ElementNode] = []
@@ -120,7 +120,7 @@ class _Taken:
         for element in elements:
             tag = element.tag or ""
             if tag in ("a", "area", "frame", "iframe"):
-                self._anchors.append(element)
+                self._anchors.append((tag, element))
             elif tag == "meta":
                 self._meta(element, links)
             elif tag == "base":
@@ -150,12 +150,16 @@ class _Taken:
             links.base(self._base)
         for href in self._canonicals:
             links.canonical_link(href)
-        for element in self._anchors:
-            if element.tag in ("frame", "iframe"):
+        for tag, element in self._anchors:
+            if tag in ("frame", "iframe"):
                 links.frame(element.get_attribute("src") or "")
-            elif not links.is_over_cap():
-                anchor = link_words(element, MAX_ANCHOR_CHARS)
-                links.link_within_cap(element.get_attribute("href") or "", anchor, element.get_attribute("rel"))
+            elif links.is_full:
+                links.link("", None, None)
+            else:
+                # Most links hold nothing but text.
+                plain = tag == "a" and element.first_element_child is None
+                words = element.text_content if plain else link_words(element, MAX_ANCHOR_CHARS)
+                links.link(element.get_attribute("href") or "", words, element.get_attribute("rel"))
 
     def leave_visible(self, tree: HTMLTree) -> None:
         """Take out of the tree what is hidden, and break lines where its text would not."""

@@ -54,6 +54,7 @@ class PageLinks:
         robots: what the page asks of robots.
         bad: (reason, reference) of links whose target is no usable URL although it means to be one.
         counters: number of links left aside, by kind.
+        is_full: whether further links are only counted.
     """
 
     def __init__(self, url: str, max_links: int = DEFAULT_MAX_LINKS, robots_name: str | None = None) -> None:
@@ -69,6 +70,7 @@ class PageLinks:
         self._base: can_ada.URL | None = parse_base(url)
         self._is_own_base = True
         self._max_links = max_links
+        self.is_full = max_links <= 0
         self._seen = 0
         self._known: dict[str, CanonicalUrl] = {}
 
@@ -123,19 +125,27 @@ class PageLinks:
             self.canonical = None if own == self._url else own
 
     def link(self, href: str, anchor: str | None, rel: str | None) -> None:
-        """Take a link: its reference, text and relations."""
-        if not self.is_over_cap():
-            self.link_within_cap(href, anchor, rel)
+        """Take a link: its reference, text and relations; where the cap is reached (`is_full`), it is only counted."""
+        if not self._is_over_cap():
+            self._link(href, anchor, rel)
 
     def frame(self, src: str) -> None:
         """Take a frame, whose page is where this page leads."""
-        if not self.is_over_cap():
+        if not self._is_over_cap():
             self.counters["links-from-frames"] += 1
-            self.link_within_cap(src, None, None)
+            self._link(src, None, None)
 
-    def link_within_cap(self, href: str, anchor: str | None, rel: str | None) -> None:
-        """Take a link for which `is_over_cap` was asked."""
-        if self._is_own_base and href.lstrip().startswith("#"):
+    def _is_over_cap(self) -> bool:
+        """Count a reference; whether it is one too many, which is counted, too."""
+        if self.is_full:
+            self.counters["links-over-cap"] += 1
+            return True
+        self._seen += 1
+        self.is_full = self._seen >= self._max_links
+        return False
+
+    def _link(self, href: str, anchor: str | None, rel: str | None) -> None:
+        if "#" in href and self._is_own_base and href.lstrip().startswith("#"):
             self.counters["links-to-fragment"] += 1
             return
         known = self._known.get(href)  # a fifth to a half of a page's links repeat others
@@ -143,29 +153,18 @@ class PageLinks:
             known = self._known[href] = canonical_url(href, self._base)
         url, reason = known
         if url is not None:
-            self._add(url, squeeze(anchor, MAX_ANCHOR_CHARS), rel is not None and "nofollow" in rel.lower().split())
+            self.targets.append(url)
+            self.anchors.append(squeeze(anchor, MAX_ANCHOR_CHARS))
+            self.nofollows.append(rel is not None and "nofollow" in rel.lower().split())
         elif reason == "scheme-unsupported":
             self.counters["links-scheme-unsupported"] += 1
         else:
             self.bad.append((reason or "url-invalid", href.strip()))
 
-    def is_over_cap(self) -> bool:
-        """Count a reference; whether it is one too many, which is counted, too."""
-        self._seen += 1
-        if self._seen > self._max_links:
-            self.counters["links-over-cap"] += 1
-            return True
-        return False
-
-    def _add(self, url: str, anchor: str | None, nofollow: bool) -> None:
-        self.targets.append(url)
-        self.anchors.append(anchor)
-        self.nofollows.append(nofollow)
-
     def refresh_to(self, content: str) -> None:
         """Take the content of a refresh meta element or header; the first that leads elsewhere at once counts."""
         found = parse_refresh(content)
-        if found is None or self.is_over_cap():
+        if found is None or self._is_over_cap():
             return
         seconds, address = found
         url, reason = canonical_url(address, self._base)
@@ -173,7 +172,7 @@ class PageLinks:
             self.bad.append((reason or "url-invalid", content[:MAX_REFRESH_CHARS]))
         elif url != self._url:
             if seconds > MAX_REFRESH_SECONDS:
-                self._add(url, None, False)
+                self._link(address, None, None)
             elif self.refresh is None:
                 self.refresh = url
 
@@ -197,4 +196,9 @@ def parse_refresh(content: str) -> tuple[int, str] | None:
 
 def squeeze(text: str | None, max_chars: int) -> str | None:
     """The text without soft hyphens, with runs of white space made one space, and cut; None where nothing is left."""
-    return " ".join(text.replace(_SOFT_HYPHEN, "").split())[:max_chars].rstrip() or None if text else None
+    if not text:
+        return None
+    if _SOFT_HYPHEN in text:
+        text = text.replace(_SOFT_HYPHEN, "")
+    squeezed = " ".join(text.split())
+    return (squeezed if len(squeezed) <= max_chars else squeezed[:max_chars].rstrip()) or None

@@ -7,6 +7,7 @@ MIME type"), and bytes are sniffed by the former's section 7. One decision serve
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 HTML = "text/html"
@@ -72,6 +73,7 @@ class MediaType(NamedTuple):
     charset: str | None
 
 
+@lru_cache(maxsize=1_024)
 def content_type(header: str | None) -> MediaType | None:
     """The content type that a header means, in which several values may stand; None if none is valid.
 

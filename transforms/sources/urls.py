@@ -18,60 +18,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from semrank.transforms.sources.parameters import without_noise
+
 MAX_URL_CHARS = 4_096
 """Characters a canonical URL may have; longer ones come from generators, and browsers and servers refuse them."""
 
 MAX_RAW_CHARS = 16 * MAX_URL_CHARS
 """Characters a raw string may have before it is parsed at all: room for what canonicalising takes away."""
 
-TRACKING_PREFIXES = ("utm_", "mtm_", "pk_", "piwik_", "matomo_", "hsa_")
-"""Prefixes of campaign parameters: Google Analytics (utm_), Matomo and Piwik (mtm_, pk_, ...), HubSpot Ads (hsa_)."""
-
-TRACKING_PARAMETERS = frozenset(
-    {
-        # click ids that advertising networks append (documented in each network's conversion-tracking guide)
-        *("gclid", "gclsrc", "dclid", "gbraid", "wbraid", "gad_source", "gad_campaignid", "srsltid"),
-        *("fbclid", "igshid", "igsh", "msclkid", "twclid", "ttclid", "li_fat_id", "epik", "rdt_cid", "scclid"),
-        *("yclid", "ysclid", "_openstat", "zanpid", "irclickid", "rb_clickid", "wickedid", "s_kwcid", "ef_id"),
-        # ids that mail and marketing automation appends to links in newsletters
-        *("mc_cid", "mc_eid", "mkt_tok", "oly_anon_id", "oly_enc_id", "vero_id", "vero_conv", "ml_subscriber"),
-        *("ml_subscriber_hash", "_hsenc", "_hsmi", "__hssc", "__hstc", "__hsfp", "hsctatracking", "dm_i", "_bta_tid"),
-        # ids of analytics that travel between domains
-        *("_ga", "_gl", "_ke", "_kx", "__s"),
-    }
-)
-"""Parameters that tell where a visitor came from and never which page is meant, in lower case.
-
-The names are those that the query-stripping lists of Firefox and Brave agree on, with the networks' own click ids.
-"""
-
-SESSION_PARAMETERS = frozenset(
-    {
-        *(
-            "jsessionid",
-            "phpsessid",
-            "sessionid",
-            "session_id",
-            "sessid",
-            "sess_id",
-            "aspsessionid",
-            "asp.net_sessionid",
-        ),
-        *("cfid", "cftoken", "zenid", "oscsid", "xtcsid", "bv_sessionid", "bv_engineid", "ci_session", "psession"),
-    }
-)
-"""Parameters that name a visitor's session on common servers (Java, PHP, ASP, ColdFusion, shop systems), lower case."""
-
-AMBIGUOUS_SESSION_PARAMETERS = frozenset({"sid", "s", "session", "ssid", "sess"})
-"""Parameters that hold a session on some sites and a story or a section on others: the value decides.
-
-They go when the value looks drawn at random: `SESSION_TOKEN`.
-"""
-
-SESSION_TOKEN = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[0-9A-Za-z,-]{6,}")
-"""At least six letters and digits, of both kinds: `sid=1234` and `sid=news` stay, `sid=9f86d081884c` goes."""
-
-_ASP_SESSION_NAME = re.compile(r"aspsessionid[a-z]{8}")
 _PATH_SESSION = re.compile(
     r";(?:jsessionid|phpsessid|sessionid|session_id|sid|bv_sessionid)(?:=|%3d)[^/?&;]*", re.IGNORECASE
 )
@@ -171,21 +125,11 @@ def _strip(href: str, host: str) -> str:
         href = _ASP_NET_SEGMENT.sub("", head) + mark + query
     head, mark, query = href.partition("?")
     if mark:
-        kept = "&".join([pair for pair in query.split("&") if pair and not _is_noise(pair)])
+        kept = without_noise(query)
         href = f"{head}?{kept}" if kept else head
     if host.endswith("."):
         href = href.replace(host, host[:-1], 1)
     return href
-
-
-def _is_noise(pair: str) -> bool:
-    name, _, value = pair.partition("=")
-    name = (unquote_plus(name) if "%" in name or "+" in name else name).lower()
-    if name in TRACKING_PARAMETERS or name.startswith(TRACKING_PREFIXES) or name in SESSION_PARAMETERS:
-        return True
-    if name in AMBIGUOUS_SESSION_PARAMETERS:
-        return SESSION_TOKEN.fullmatch(value) is not None
-    return _ASP_SESSION_NAME.fullmatch(name) is not None
 
 
 def canonicalize(urls: pa.Array | pa.ChunkedArray) -> CanonicalUrls:

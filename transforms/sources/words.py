@@ -28,13 +28,11 @@ desc video
 SILENT = frozenset(_SILENT_NAMES.split())
 """Elements whose content is not shown as the page's words."""
 
-UNBROKEN = "dialog, dir, legend, listing, menu, optgroup, search, summary, xmp"
-"""Selector of those in `BREAKING` that Resiliparse's text does not break at."""
+UNBROKEN = "dialog, legend, menu, search, summary"
+"""Selector of those in `BREAKING` that Resiliparse's text does not break at, and that pages have (each costs time)."""
 
-HIDDEN = (
-    "[hidden], [style*=none], [style*=hidden], dialog, canvas, datalist, noembed, noframes, rp, title, desc, metadata"
-)
-"""Selector of what may be hidden although Resiliparse's text has it; `is_hidden` decides."""
+HIDDEN = "[hidden], [style*=none], [style*=hidden], canvas, desc, rp"
+"""Selector of what may be hidden although Resiliparse's text has it; `is_hidden` decides. Titles are hidden, too."""
 
 _INVISIBLE = re.compile(r"(?:display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collapse))(?![\w-])", re.IGNORECASE)
 _HTML_INSIDE_SVG = frozenset({"foreignobject", "desc", "title"})
@@ -61,8 +59,6 @@ def link_words(element: ElementNode, max_chars: int) -> str | None:
     """The words of a link; where it has none, those that stand for its images."""
     if element.tag == "area":
         return element.get_attribute("alt")
-    if element.first_element_child is None:
-        return element.text_content
     words, alternatives = _shown(element, max_chars)
     return words if words and not words.isspace() else alternatives
 

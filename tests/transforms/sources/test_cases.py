@@ -278,3 +278,9 @@ def test_types_of_parquet(cases: Path) -> None:
     assert counts.pop("uint") == (1, {"position-invalid": 1})
     assert counts.pop("emptyfile") == (0, {})
     assert counts == dict.fromkeys(counts, (2, {}))
+
+
+def test_url_parameters(cases: Path) -> None:
+    pages = {row["title"]: row["url"].removeprefix(SITE) for row in found_in(cases, "url-parameters")["pages"]}
+    assert len(set(pages.values())) == len(pages) == 7
+    assert not any("pk_campaign" in url for url in pages.values())

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from semrank.transforms.sources.parameters import ParameterRules, urls_that_lost_parameters, use_parameters
 from semrank.transforms.sources.urls import (
     MAX_RAW_CHARS,
     MAX_URL_CHARS,
@@ -51,6 +52,15 @@ GOOD = [
     ("http://example.com/?PHPSESSID=1&a=2", "http://example.com/?a=2"),
     ("http://example.com/?a=1&sid=9f86d081884c", "http://example.com/?a=1"),
     ("http://example.com/?sid=1234&s=news", "http://example.com/?sid=1234&s=news"),
+    (
+        "http://example.com/?session_id=CON1204&s=phone-15-review-2024",
+        "http://example.com/?session_id=CON1204&s=phone-15-review-2024",
+    ),
+    ("http://example.com/?session_id=0f8fad5b-d9cb-469f-a165-70867728950e", "http://example.com/"),
+    ("http://example.com/?sid=q1w2e3r4t5y6u7i8&sess=aB3,-dE6fG9hI2jK5lM8nO1pQ", "http://example.com/"),
+    ("http://example.com/?sid=chapter12introduction", "http://example.com/?sid=chapter12introduction"),
+    ("http://example.com/?pk_product=1&pk_campaign=a&pk=2", "http://example.com/?pk_product=1&pk=2"),
+    ("http://example.com/?utm_zone=32&mtm_x=1&hsa_y=2", "http://example.com/?utm_zone=32&mtm_x=1&hsa_y=2"),
     ("http://example.com/?ASPSESSIONIDQABCDEFG=x", "http://example.com/"),
     ("http://example.com/?utm_source=a&UTM_medium=b&q=c&fbclid=d&gclid=e", "http://example.com/?q=c"),
     ("http://example.com/?utm%5Fsource=a", "http://example.com/"),
@@ -201,3 +211,20 @@ def test_words_of_arrays_keep_nulls_and_slices() -> None:
     assert url_words(urls).to_pylist() == [["a"], None, ["b", "c"], []]
     assert url_words(urls.slice(1, 2)).to_pylist() == [None, ["b", "c"]]
     assert url_words(pa.array([], pa.string())).to_pylist() == []
+
+
+def test_users_keep_and_drop_parameters() -> None:
+    raw = "http://example.com/?UTM_source=a&ref=b&sid=9f86d081884c&c=d"
+    use_parameters(ParameterRules.of(["utm_SOURCE", "sid", "ref"], ["ref", "c"]))
+    try:
+        assert canonical_url(raw).url == "http://example.com/?UTM_source=a&ref=b&sid=9f86d081884c"
+    finally:
+        use_parameters(ParameterRules())
+    assert canonical_url(raw).url == "http://example.com/?ref=b&c=d"
+
+
+def test_urls_that_lose_parameters_are_counted() -> None:
+    before = urls_that_lost_parameters()
+    for raw in ("http://h/?gclid=1&fbclid=2", "http://h/?a=1&&", "http://h/?sid=news", "http://h/?a&utm_id=1"):
+        canonical_url(raw)
+    assert urls_that_lost_parameters() - before == 2
