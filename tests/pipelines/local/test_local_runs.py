@@ -110,6 +110,24 @@ def test_unusable_options(
     assert message in line
 
 
+DEFAULTS = """
+import threading
+from semrank.pipelines.interrupt import ending_soon
+from semrank.pipelines.local.options import check_workers
+with ending_soon(lambda: None, 130):
+    alone = check_workers(None)
+    ended = threading.Event()
+    threading.Thread(target=ended.wait).start()
+    print(alone, check_workers(None), check_workers(3))
+    ended.set()
+"""
+
+
+def test_workers_are_the_processors_unless_other_threads_run() -> None:
+    done = subprocess.run([sys.executable, "-c", DEFAULTS], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(len(os.sched_getaffinity(0))), "1", "3"]
+
+
 class PeculiarError(Exception):
     """An error that can't be pickled."""
 
