@@ -184,7 +184,9 @@ def _run_command(command: str, arguments: Sequence[str] | None) -> int:
         return 0
     except OSError as error:
         logging.getLogger("semrank").debug("the run failed", exc_info=True)
-        place = f"{error.filename}: " if error.filename is not None else ""
+        # The system's error for a full disk names no file.
+        where = error.filename or getattr(parsed, "output", None)
+        place = f"{where}: " if where is not None else ""
         _complain(f"semrank {command}: error: {place}{error.strerror or one_line(error)}")
         # A disk that is full or broken is no fault of the arguments.
         return 1 if error.errno in _DISK_FAILURES else 2

@@ -5,6 +5,7 @@ A path is a path, whichever runner or command uses it.
 
 from __future__ import annotations
 
+import errno
 import json
 import uuid
 from collections.abc import Iterator
@@ -20,6 +21,9 @@ from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.objects import create_object
 
 MANIFEST = "manifest.json"
+
+_NOT_WRITABLE = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR})
+"""Errors of a place that can't be written whatever is tried."""
 
 MAX_TEXT_BYTES = 256 << 20
 """Largest file of seeds, rules or a manifest: millions of URLs."""
@@ -90,20 +94,34 @@ def _open(path: str) -> BinaryIO:
 
 
 def write_bytes(path: str, content: bytes | pa.Buffer) -> None:
-    """Writes a file so that no reader ever sees a part of it: under another name first, then renamed."""
+    """Writes a file so that no reader ever sees a part of it: under another name first, then renamed.
+
+    Raises:
+        InputError: the folder is read-only.
+        OSError: the disk is full, or fails; the error names the folder.
+    """
     if is_local(path):
         target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
         try:
-            draft.write_bytes(content)
-            draft.replace(target)
-        finally:
-            draft.unlink(missing_ok=True)
+            _write_local(target, content)
+        except OSError as cause:
+            if cause.errno in _NOT_WRITABLE:
+                raise InputError(f"{target.parent}: can't be written: {cause.strerror}") from cause
+            raise OSError(cause.errno, cause.strerror, str(target.parent)) from cause
         return
     # Object stores show an object only when its upload is complete.
     with FileSystems.create(path, "application/octet-stream", compression_type=CompressionTypes.UNCOMPRESSED) as stream:
         stream.write(content)
+
+
+def _write_local(target: Path, content: bytes | pa.Buffer) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    try:
+        draft.write_bytes(content)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def delete(path: str) -> None:
