@@ -113,6 +113,7 @@ from semrank.transforms.ranking.steps import (
     keyword_rows,
     relation_rows,
 )
+from semrank.transforms.weblog.clicks import WordsOf
 from semrank.transforms.weblog.memory import RELATIONS as HELD_RELATIONS
 from semrank.transforms.weblog.memory import VOCABULARY
 from semrank.transforms.weblog.relations import ISA, PART_OF
@@ -536,41 +537,15 @@ def _build(
     config: RoundConfig,
     rules: Rules = EVERYWHERE,
 ) -> Collection:
-    words_of = partial(lemmas_of, fallback=config.language)
     partitions = snapshot.partitions
-    # The queue is read from where it was written: a job's graph has no room for millions of URLs.
-    harvest = (
-        pipeline
-        | ReadParquet("read harvest", folders.table_files(output, HARVEST.name), HARVEST.schema.names)
-        | MapTables("identify harvest", partial(_identified, base=config.base), tags=(MAIN, HARVESTED, DIGESTS))
-    )
-    request = _request(config)
-    clicks = pipeline | ReadClickFacts(
-        snapshot.clicks,
-        partitions=partitions.clicks,
-        words_of=words_of if request.words else None,
-        groups=config.user_groups if request.contexts else None,
-        bits=partitions.filter_bits,
-    )
-    urls = pipeline | DescribeUrls(
-        snapshot.pages,
-        snapshot.links,
-        harvest=Harvest(harvest[MAIN], harvest[HARVESTED], harvest[DIGESTS]),
-        # P13 compares with what its base links to; another base or ranker scores all that is known.
-        from_queue=config.ranker == registry.SEMRANK and config.base == "last",
-        refresh=config.mix is not None,
-        clicks=clicks,
-        request=request,
-        partitions=partitions,
-        settings=object_settings(config),
-    )
+    harvested, clicks, urls = _described(pipeline, snapshot, output, config)
     scores, calibrated = None, None
     if config.ranker != registry.SEMRANK:
         step = _ranker_step(snapshot, config, output)
-        scores = _facts(harvest[HARVESTED], clicks, urls, config) | step
+        scores = _facts(harvested, clicks, urls, config) | step
         calibrated = getattr(step, "calibrated", None)
-    if request.contexts:
-        named = _relations(snapshot, clicks, urls, words_of, config)
+    if urls.vocabulary is not None:
+        named = _relations(snapshot, clicks, urls, config)
         rows = _ranked_by_concepts(urls, named, scores, output, config, partitions.urls)
     else:
         rows = {"objects": urls.current, "scores": scores} | MergePartitions(
@@ -588,17 +563,7 @@ def _build(
     written = rows | WriteFrontier(
         files.join(output, "frontier"),
         partitions=partitions.urls,
-        limits=Limits(
-            threshold=config.least_score,
-            max_urls=config.max_urls,
-            max_per_host=config.max_per_host,
-            max_per_domain=config.max_per_domain,
-            budget=config.budget,
-            refresh_share=config.refresh_share,
-            known=config.recrawl or config.mix is not None,
-            private=config.allow_private,
-            rules=rules,
-        ),
+        limits=_limits(config, rules),
         quality=_host_quality(snapshot, urls, config),
         calibrated=calibrated,
     )
@@ -607,6 +572,58 @@ def _build(
         "write rejects", files.join(output, "rejects"), _reject_rows
     )
     return written  # type: ignore[no-any-return]
+
+
+def _described(
+    pipeline: beam.Pipeline, snapshot: _Snapshot, output: str, config: RoundConfig
+) -> tuple[Collection, ClickFacts, UrlFacts]:
+    """The harvested URLs, and what clicks, pages and links say."""
+    partitions = snapshot.partitions
+    # The queue is read from where it was written: a job's graph has no room for millions of URLs.
+    harvest = (
+        pipeline
+        | ReadParquet("read harvest", folders.table_files(output, HARVEST.name), HARVEST.schema.names)
+        | MapTables("identify harvest", partial(_identified, base=config.base), tags=(MAIN, HARVESTED, DIGESTS))
+    )
+    request = _request(config)
+    clicks = pipeline | ReadClickFacts(
+        snapshot.clicks,
+        partitions=partitions.clicks,
+        words_of=_words_of(config) if request.words else None,
+        groups=config.user_groups if request.contexts else None,
+        bits=partitions.filter_bits,
+    )
+    urls = pipeline | DescribeUrls(
+        snapshot.pages,
+        snapshot.links,
+        harvest=Harvest(harvest[MAIN], harvest[HARVESTED], harvest[DIGESTS]),
+        # P13 compares with what its base links to; another base or ranker scores all that is known.
+        from_queue=config.ranker == registry.SEMRANK and config.base == "last",
+        refresh=config.mix is not None,
+        clicks=clicks,
+        request=request,
+        partitions=partitions,
+        settings=object_settings(config),
+    )
+    return harvest[HARVESTED], clicks, urls
+
+
+def _words_of(config: RoundConfig) -> WordsOf:
+    return partial(lemmas_of, fallback=config.language)
+
+
+def _limits(config: RoundConfig, rules: Rules) -> Limits:
+    return Limits(
+        threshold=config.least_score,
+        max_urls=config.max_urls,
+        max_per_host=config.max_per_host,
+        max_per_domain=config.max_per_domain,
+        budget=config.budget,
+        refresh_share=config.refresh_share,
+        known=config.recrawl or config.mix is not None,
+        private=config.allow_private,
+        rules=rules,
+    )
 
 
 def _request(config: RoundConfig) -> Request:
@@ -707,9 +724,7 @@ def _with_scores(objects: pa.Table | None, scores: pa.Table | None) -> Iterator[
         yield with_scores(unscored_rows(objects), scores)
 
 
-def _relations(
-    snapshot: _Snapshot, clicks: ClickFacts, urls: UrlFacts, words_of: Any, config: RoundConfig
-) -> dict[str, Collection]:
+def _relations(snapshot: _Snapshot, clicks: ClickFacts, urls: UrlFacts, config: RoundConfig) -> dict[str, Collection]:
     """The vocabulary with the clicks that count, and ISA and Part-Of relations between its words."""
     vocabulary = urls.vocabulary
     settings = relation_settings(config)
@@ -732,7 +747,7 @@ def _relations(
         users=clicks.users,
         partitions=snapshot.partitions.clicks,
         link_partitions=max(snapshot.partitions.links, snapshot.partitions.clicks),
-        words_of=words_of,
+        words_of=_words_of(config),
         own_words=own,
         settings=settings,
     )

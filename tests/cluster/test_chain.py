@@ -15,8 +15,9 @@ def check_same(chain: Chain, expected: Chain) -> None:
         found, wanted = manifest(folder), manifest(local)
         assert found["rows"] == wanted["rows"]
         assert found["rejected"] == wanted["rejected"]
-        rows = {name: (stage["rows_in"], stage["rows_out"]) for name, stage in found["stages"].items()}
-        assert rows == {name: (stage["rows_in"], stage["rows_out"]) for name, stage in wanted["stages"].items()}
+        # How many rows an exchange takes depends on how many were added up on their way into it.
+        rows = {name: stage["rows_out"] for name, stage in found["stages"].items()}
+        assert rows == {name: stage["rows_out"] for name, stage in wanted["stages"].items()}
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 4])

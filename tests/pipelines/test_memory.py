@@ -159,8 +159,8 @@ ABOVE, BELOW = 4.0, 1.05
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["--profile=paper-2013"], {"settle relations", "write relations", "score current lattice", "layer keywords"}),
-        (["--no-semrank-terms"], {"add linking pages: conclude", "score by focused"}),
+        (["--profile=paper-2013"], {"settle relations", "write relations", "score current lattice", "write keywords"}),
+        (["--no-semrank-terms"], {"weigh linking pages", "score by focused"}),
         (["--ranker=pagerank"], {"score by pagerank"}),
     ],
 )

@@ -21,7 +21,7 @@ LATTICE = Held(
     768 << 20,
 )
 
-NAMED_LATTICE = Held("base concepts with URLs and words", 4.0, LOWER_LATTICE)
+NAMED_LATTICE = Held("base concepts with URLs and words", 4.0, LOWER_LATTICE, {"lattice": 30.0})
 
 GRAPH = Held("graph", 9.0, "--level host, or --host-quality equal")
 
