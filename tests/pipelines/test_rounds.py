@@ -57,9 +57,9 @@ def test_rounds_choose_pages_that_were_fetched_before_their_crawl_began(tmp_path
     write_snapshot(tmp_path / "snapshot", fetched, LINKS, P13_CLICKS)
     (tmp_path / "seeds.txt").write_text("\n".join(map(url, (1, 2, 3))), encoding="utf-8")
     assert run_rounds(tmp_path, 2, tmp_path / "rounds", "--max-urls", "3") == 0
-    for number in (0, 1):
+    for number, expected in enumerate((3, 2)):
         rows = read_rows(tmp_path / "rounds" / f"round-{number:04d}" / "frontier")
-        assert sum(row["selected"] for row in rows) == 3
+        assert sum(row["selected"] for row in rows) == min(3, len(rows)) == expected
     one = ["rank", "--snapshot", str(tmp_path / "snapshot"), "--seeds", str(tmp_path / "seeds.txt"), "--quiet"]
     assert main([*one, "--output", str(tmp_path / "round"), "--profile", "paper-2013", "--max-urls", "3"]) == 0
     assert {row["held_back"] for row in read_rows(tmp_path / "round" / "frontier")} == {"known"}
