@@ -17,6 +17,7 @@ from semrank.schemas.tables import TIMESTAMP
 from semrank.transforms.sources.logs.clicks import ClickReader, Rows, fields_of
 from semrank.transforms.sources.logs.fates import Tally
 from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.quotes import quote_click_line
 from semrank.transforms.sources.logs.records import read_blocks
 from semrank.transforms.sources.logs.spans import TAB, Fields, Lines
 from semrank.transforms.sources.logs.texts import decode, quotable
@@ -39,11 +40,11 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
     reader = ClickReader()
 
     def read_lines(lines: Lines, tally: Tally) -> None:
-        fields = fields_of(lines, TAB, _URL + 1, tally, quotable)
+        fields = fields_of(lines, TAB, _URL + 1, tally, quote_click_line)
         if fields is not None:
             reader.add(_rows(fields, options.salt), tally)
 
-    return read_blocks(stream, FORMAT, read_lines, quotable)
+    return read_blocks(stream, FORMAT, read_lines, quote_click_line)
 
 
 def _rows(fields: Fields, salt: bytes) -> Rows:

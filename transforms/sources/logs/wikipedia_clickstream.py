@@ -26,6 +26,7 @@ from semrank.transforms.columnar.arrays import column_array, ragged
 from semrank.transforms.sources.logs.clicks import fields_of, tidy
 from semrank.transforms.sources.logs.fates import Fates, Tally, truths
 from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.sources.logs.quotes import quote_click_line
 from semrank.transforms.sources.logs.records import read_blocks
 from semrank.transforms.sources.logs.spans import TAB, Fields, Lines
 from semrank.transforms.sources.logs.texts import Memo, decode, quotable
@@ -57,7 +58,7 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
         options: with a key, the ids made here are hashed; a site replaces the wiki's.
     """
     reader = _Reader(options.site or _site(source), date_in_name(source), options.salt)
-    return read_blocks(stream, FORMAT, reader.read_lines, quotable)
+    return read_blocks(stream, FORMAT, reader.read_lines, quote_click_line)
 
 
 def _site(source: str) -> str:
@@ -77,7 +78,7 @@ class _Reader:
     def read_lines(self, lines: Lines, tally: Tally) -> None:
         headers = np.array([lines.text(line) in _HEADER for line in range(len(lines))], dtype=np.bool_)
         tally.ignore("header", int(headers.sum()))
-        fields = fields_of(lines.take(~headers), TAB, _COUNT + 1, tally, quotable)
+        fields = fields_of(lines.take(~headers), TAB, _COUNT + 1, tally, quote_click_line)
         if fields is not None:
             self._add(fields, tally)
 

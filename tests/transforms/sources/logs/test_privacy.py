@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from semrank.transforms.sources.logs.formats import FORMATS
 from semrank.transforms.sources.logs.options import LogOptions, parse_columns
 from semrank.transforms.sources.logs.quotes import quote_click_line, quote_line, quote_request
 from semrank.transforms.sources.logs.users import first_client
@@ -135,6 +136,14 @@ UNUSABLE = {
     "matomo": [json.dumps({"idVisit": 7, "userId": "jane.doe", "visitIp": FIRST, "actionDetails": "5ecre7"})],
     "table": [f"jane.doe\tmoon for jane.doe\tnever\thttps://a.example/?u={FIRST}\n", "jane.doe moon\n"],
 }
+
+
+@pytest.mark.parametrize("name", sorted(set(FORMATS) - {"combined", "common", "vhost-combined"}))
+def test_a_log_read_as_another_format_is_not_quoted(name: str) -> None:
+    line = combined_line(client=FIRST, account="jane.doe", request="GET /a?u=jane.doe HTTP/1.1")
+    outcome = read_all(name, (line * 3).encode())
+    assert outcome.rejects
+    assert not any(secret in row["record"] for row in outcome.rejects for secret in ("jane", FIRST))
 
 
 @pytest.mark.parametrize(("name", "content"), [(name, text) for name, texts in UNUSABLE.items() for text in texts])
