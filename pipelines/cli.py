@@ -188,8 +188,8 @@ def _run_command(command: str, arguments: Sequence[str] | None) -> int:
         where = error.filename or getattr(parsed, "output", None)
         place = f"{where}: " if where is not None else ""
         _complain(f"semrank {command}: error: {place}{error.strerror or one_line(error)}")
-        # A disk that is full or broken is no fault of the arguments.
-        return 1 if error.errno in _DISK_FAILURES else 2
+        # A path that can't be used is an argument's fault, unlike a disk that is full or broken.
+        return 2 if error.filename is not None and error.errno not in _DISK_FAILURES else 1
     except Exception as error:
         logging.getLogger("semrank").debug("the run failed", exc_info=True)
         _complain(f"semrank {command}: failed: {type(error).__name__}: {first_line(error)}")
