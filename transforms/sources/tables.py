@@ -41,6 +41,12 @@ _URL_COLUMNS = {
     "clicks": {"url": ""},
 }
 
+MAX_KEYWORDS = 10_000
+"""Keywords of a row that are taken: long texts have some thousand different words."""
+
+MAX_KEYWORD_CHARS = 1_000
+"""Characters of a keyword, as of a title; what is longer is no keyword."""
+
 
 def table_format(head: bytes, source: str) -> str:
     """Which of the two formats a file has, from its first bytes (some hundred are enough).
@@ -305,7 +311,7 @@ def _settle(
             reasons = pc.coalesce(reasons, pc.binary_join_element_wise(prefix, urls.reasons, ""))
             rows = rows.set_column(rows.schema.get_field_index(field.name), field.name, urls.urls)
         elif pa.types.is_list(field.type):
-            rows = rows.set_column(rows.schema.get_field_index(field.name), field.name, _without_nulls(column))
+            rows = rows.set_column(rows.schema.get_field_index(field.name), field.name, _bounded_words(builder, column))
         elif not field.nullable:
             missing = pc.is_null(column)
             if pa.types.is_string(field.type):
@@ -331,16 +337,19 @@ def _ranked(builder: BatchBuilder, rows: pa.Table, column: pa.Int32Array) -> tup
     return rows.set_column(rows.schema.get_field_index("position"), "position", column), column
 
 
-def _without_nulls(words: pa.ListArray) -> pa.ListArray:
-    """The lists without the nulls in them."""
+def _bounded_words(builder: BatchBuilder, words: pa.ListArray) -> pa.ListArray:
+    """The lists without nulls, and without words that are too many or too long, which are counted."""
     flat = words.flatten()
-    if not flat.null_count:
+    starts = np.concatenate([[0], np.cumsum(pc.fill_null(pc.list_value_length(words), 0).to_numpy(), dtype=np.int64)])
+    place = np.arange(len(flat)) - np.repeat(starts[:-1], np.diff(starts))
+    valid = flat.is_valid().to_numpy(zero_copy_only=False)
+    short = pc.fill_null(pc.less_equal(pc.utf8_length(flat), MAX_KEYWORD_CHARS), False).to_numpy(zero_copy_only=False)
+    kept = short & (place < MAX_KEYWORDS)
+    if kept.all():
         return words
-    kept = flat.is_valid()
-    before = np.concatenate([[0], np.cumsum(kept.to_numpy(zero_copy_only=False), dtype=np.int64)])
-    lengths = pc.fill_null(pc.list_value_length(words), 0).to_numpy(zero_copy_only=False)
-    offsets = before[np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])].astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), flat.filter(kept), mask=words.is_null())
+    builder.count("keywords-cut", int(np.count_nonzero(valid & ~kept)))
+    offsets = np.concatenate([[0], np.cumsum(kept, dtype=np.int64)])[starts].astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), flat.filter(pa.array(kept)), mask=words.is_null())
 
 
 def _kebab(name: str) -> str:

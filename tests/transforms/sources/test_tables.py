@@ -18,6 +18,8 @@ from semrank.transforms.sources.json_lines import read_lines
 from semrank.transforms.sources.parquet import groups_in_range
 from semrank.transforms.sources.tables import (
     JSON_LINES,
+    MAX_KEYWORD_CHARS,
+    MAX_KEYWORDS,
     PARQUET,
     check_parquet,
     read_json_lines,
@@ -318,3 +320,21 @@ def test_any_lines_balance(table: str, lines: list[bytes]) -> None:
     if not content.startswith((b"\x1f\x8b", b"BZh", b"\x28\xb5")):
         assert found["records"] == sum(1 for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip())
     assert len(found["rejects"]) == sum(found["rejected"].values())
+
+
+def test_keywords_are_bounded_and_counted() -> None:
+    words = [*(str(number) for number in range(MAX_KEYWORDS - 1)), "x" * (MAX_KEYWORD_CHARS + 1), None, "last", "more"]
+    rows = [
+        {"url": "http://a.example/", "keywords": ["one", "two"]},
+        {"url": "http://b.example/", "keywords": words},
+        {"url": "http://c.example/", "keywords": None},
+    ]
+    table = pa.Table.from_pylist(rows)
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    found = together(read_parquet(sink, table="pages", source="f"))
+    lists = {row["url"]: row["keywords"] for row in found["pages"]}
+    assert lists["http://a.example/"] == ["one", "two"]
+    assert lists["http://b.example/"] == words[: MAX_KEYWORDS - 1]
+    assert lists["http://c.example/"] is None
+    assert found["counters"] == {"keywords-cut": 3}
