@@ -15,33 +15,44 @@ import io
 import json
 import multiprocessing
 import sys
+import tarfile
 import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import zstandard
 
 from benchmarks.harness import Result, without_peer
+from semrank.pipelines.queue import queue_from_seeds
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.ids import surplus_strings
+from semrank.transforms.sources.download import DownloadError, Policy, download
+from semrank.transforms.sources.wikispeedia import archive_files
 from tests.faults.apart import MEBIBYTE, begin_peak, peak_growth
 from tests.faults.inputs import (
     GIBIBYTE,
     LOG_MEMORY,
     MEMORY,
+    URL,
     one_click_users,
     one_text,
     one_word_pages,
     page,
+    parquet,
     rank,
     read,
     read_log,
     read_stream,
     zeros,
 )
+from tests.faults.servers import dripping_server
 from tests.transforms.sources.crawls import http, warc
 
 QUICK_SHARE = 1 / 50
@@ -202,7 +213,73 @@ def _nulls(name: str, read_as: Callable[[str, bytes], Any]) -> Callable[[float, 
     return prepare
 
 
+def _attempt(function: Callable[[], object]) -> Counts:
+    """Counts a refusal of an input; what it gives otherwise is of no interest."""
+    try:
+        function()
+    except (InputError, DownloadError):
+        return {"refused": 1}
+    return {"read": 1}
+
+
+def _word_lists(share: float, _: Path) -> Read:
+    rows = max(1, int(17_000 * share))
+    words = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["k" * MEBIBYTE]))
+    lists = pa.ListArray.from_arrays(pa.array(range(rows + 1), pa.int32()), words)
+    content = parquet(pa.table({"url": [f"{URL}{row}" for row in range(rows)], "keywords": lists}), row_group_size=rows)
+    return lambda: _shown(read("pages", content))
+
+
+def _archive(kind: bytes) -> Callable[[float, Path], Read]:
+    def prepare(share: float, folder: Path) -> Read:
+        size = int(4 * GIBIBYTE * share)
+        member = tarfile.TarInfo("articles/x.txt")
+        member.type, member.size = kind, size
+        path = folder / "a.tar.gz"
+        with gzip.open(path, "wb", 1) as packed:
+            packed.write(member.tobuf(tarfile.GNU_FORMAT))
+            for _ in range(size // MEBIBYTE + 1):
+                packed.write(bytes(MEBIBYTE))
+        return lambda: _attempt(lambda: sum(1 for _ in archive_files(path)))
+
+    return prepare
+
+
+def _seeds(share: float, folder: Path) -> Read:
+    packed = folder / "seeds.gz"
+    packed.write_bytes(zeros(int(10 * GIBIBYTE * share)))
+
+    def read_both() -> Counts:
+        tried = [_attempt(partial(queue_from_seeds, path)) for path in ("/dev/zero", str(packed))]
+        return {"refused": sum(each.get("refused", 0) for each in tried)}
+
+    return read_both
+
+
+def _drip(share: float, folder: Path) -> Read:
+    """A server that sends a byte of a header every 50 ms; the download may take 10 s in all."""
+    policy = Policy(first_wait=0.1, longest=10 * share)
+
+    def fetch() -> Counts:
+        with dripping_server(b"HTTP/1.1 200 OK\r\nX: ", b"y") as url:
+            return _attempt(lambda: download(url, folder, policy=policy))
+
+    return fetch
+
+
+def _collisions(share: float, _: Path) -> Read:
+    """URLs whose low halves of XXH3 are equal would be pairs of this kind; here the ids of many URLs are compared."""
+    urls = pa.array([f"https://a.example/{number}" for number in range(int(5_000_000 * share))])
+    return lambda: {"urls": len(urls), "shared ids": len(surplus_strings(urls))}
+
+
 INPUTS: dict[str, Hostile] = {
+    "word-lists": Hostile("Parquet of 70 KB with 17 GB of lists of words", 4 * MEMORY, _word_lists),
+    "tar-name": Hostile("a tar header of 4 GiB as a long name", MEMORY, _archive(tarfile.GNUTYPE_LONGNAME)),
+    "tar-attributes": Hostile("a tar header of 4 GiB of attributes", MEMORY, _archive(tarfile.XHDTYPE)),
+    "seeds": Hostile("seeds: /dev/zero, and 10 GiB in gzip", 8 * MEMORY, _seeds),
+    "drip": Hostile("a download that drips, of 10 s at most", MEMORY, _drip),
+    "ids": Hostile("ids of 5 million URLs, compared", 10 * MEMORY, _collisions),
     "gzip-in-gzip": Hostile("a body of 10 GiB in gzip in gzip", MEMORY, _gzip_in_gzip),
     "zstd-window": Hostile("4 GiB in a zstd frame with a window of 2 GiB", MEMORY, _zstd_window),
     "attribute": Hostile("a page with an attribute of 2 GiB", MEMORY, _attribute),

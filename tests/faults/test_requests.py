@@ -7,11 +7,10 @@ import base64
 import hashlib
 import json
 import socket
-import socketserver
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from semrank.pipelines.cli import main
 from semrank.schemas.errors import InputError
 from semrank.transforms.sources import download as module
 from semrank.transforms.sources.download import DownloadError, Policy, download, file_name, shown_url
+from tests.faults.servers import dripping_server
 from tests.faults.sources import modules
 from tests.transforms.sources import test_download
 from tests.transforms.sources.test_download import CONTENT, HASTY, Site
@@ -162,30 +162,6 @@ DRIPS = {
     "trailers": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n", b"A: b\r\n"),
     "redirect": (b"HTTP/1.1 302 Found\r\nLocation: /x.gz\r\nX: ", b"y"),
 }
-
-
-@contextmanager
-def dripping_server(begin: bytes, drop: bytes) -> Iterator[str]:
-    """A server that sends a few bytes now and then, for ever."""
-    over = threading.Event()
-
-    class Dripping(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            with suppress(OSError):
-                self.request.recv(4096)
-                self.request.sendall(begin)
-                while not over.wait(0.05):
-                    self.request.sendall(drop)
-
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Dripping) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/slow.gz"
-        finally:
-            over.set()
-            server.shutdown()
-            thread.join()
 
 
 @pytest.mark.parametrize("part", DRIPS)
