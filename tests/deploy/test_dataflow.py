@@ -24,6 +24,7 @@ VALUES = {
     "level": "host",
     "base": "last",
     "log-scope": "topic",
+    "ontology-combine": "sum",
     "weight": "0.4",
     "threshold": "0.45",
     "alpha": "0.2",
