@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -52,7 +53,7 @@ from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_results import Results
 from semrank.schemas.tables import CLICKS, LINKS, PAGES, conform
 from semrank.transforms.columnar.ids import text_ids
-from semrank.transforms.ranking import focused, registry
+from semrank.transforms.ranking import focused, registry, topic_lattice
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.web import Web
 
@@ -182,25 +183,43 @@ def variants() -> dict[str, registry.Rank]:
         "- contrast with candidates": {"CONTRAST_CURRENT": 0.0},
         "- contrast with fetched": {"CONTRAST_HARVESTED": 0.0},
     }
-    changed = {name: partial(rank_with, constants=constants) for name, constants in changes.items()}
-    return {"focused": focused.rank, **changed}
+    return _changed("focused", focused, changes)
+
+
+def topic_variants() -> dict[str, registry.Rank]:
+    """SemRank by the topic's lattice as it is, and without each of its steps."""
+    changes: dict[str, dict[str, Any]] = {
+        "- nearest pages": {"FEEDBACK_PAGES": 0},
+        "- first words": {"LEAD_WEIGHT": 0},
+        "- lattice of what is told": {"TOLD": 0.0},
+        "- contrast with what is told everywhere": {"CONTRAST": 0.0},
+        "12 keywords of an object": {"KEYWORDS": 12},
+    }
+    return _changed(registry.SEMRANK, topic_lattice, changes)
+
+
+def _changed(name: str, module: ModuleType, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, registry.Rank]:
+    changed = {
+        variant: partial(rank_with, module=module, constants=constants) for variant, constants in changes.items()
+    }
+    return {name: module.rank, **changed}
 
 
 def _weights_without(*terms: str) -> dict[str, float]:
     return {term: 0.0 if term in terms else weight for term, weight in focused.WEIGHTS.items()}
 
 
-def rank_with(facts: Facts, *, constants: Mapping[str, Any]) -> pa.Table:
-    """What `focused` gives with some of its constants replaced."""
-    with patch.multiple(focused, **constants):
-        return focused.rank(facts)
+def rank_with(facts: Facts, *, module: ModuleType, constants: Mapping[str, Any]) -> pa.Table:
+    """What a ranker's module gives with some of its constants replaced."""
+    with patch.multiple(module, **constants):
+        scored: pa.Table = module.rank(facts)
+    return scored
 
 
-def ablation(snapshot: Path, topics: Path, config: EvaluationConfig) -> pa.Table:
-    """The summary of the variants, differences being those to `focused` as it is (`schemas.tables.SUMMARY`)."""
+def ablation(snapshot: Path, topics: Path, config: EvaluationConfig, ranks: Mapping[str, registry.Rank]) -> pa.Table:
+    """The summary of the variants, differences being those to the first as it is (`schemas.tables.SUMMARY`)."""
     tables = [pq.read_table(snapshot / schema.name, schema=schema.schema) for schema in (PAGES, LINKS, CLICKS)]
     ground = Ground.of(*tables)
-    ranks = variants()
     plan = evaluation_topics.plan_topics(evaluation_topics.read_topics(str(topics)), ground, config)
     crawls = replay_topics(ground, plan.topics, config, partial(facts_makers, rankers=ranks))
     return Results.of(crawls, list(ranks), config).summary
@@ -268,7 +287,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="folder of snapshots and evaluations")
     parser.add_argument("--rankers", default=",".join(known_rankers()), metavar="A,B", help="whom to compare")
     parser.add_argument("--mode", choices=MODE_CHOICES, default=ALL, help="how crawls are replayed (default all)")
-    parser.add_argument("--no-ablation", action="store_true", help="leave out what each part of `focused` is worth")
+    parser.add_argument("--no-ablation", action="store_true", help="leave out what each part of a ranker is worth")
     parsed = parser.parse_args(arguments)
     folder: Path = parsed.output
     config = EvaluationConfig(("focused",))
@@ -306,7 +325,8 @@ def _evaluate(
     folder: Path, halves: Mapping[str, pa.Table], parsed: argparse.Namespace, config: EvaluationConfig
 ) -> None:
     """Evaluates the rankers on each half of the topics of one web and prints the tables."""
-    snapshot, summaries = folder / "snapshot", {}
+    snapshot = folder / "snapshot"
+    summaries: dict[str, dict[str, pa.Table]] = {}
     options = ["--budget", str(config.budget), "--batch", str(config.batch), "--seed-sets", str(config.seed_sets)]
     for half, topics in halves.items():
         path = folder / f"{half}.parquet"
@@ -326,10 +346,11 @@ def _evaluate(
         print()
         print(*table_lines(pq.read_table(folder / half / "summary")), sep="\n")
         if not parsed.no_ablation:
-            summaries[half] = ablation(snapshot, path, config)
-    if summaries:
-        print("\nwhat each term of `focused` is worth: the change when it is left out\n")
-        print(*ablation_lines(summaries), sep="\n")
+            for ranks in (variants(), topic_variants()):
+                summaries.setdefault(next(iter(ranks)), {})[half] = ablation(snapshot, path, config, ranks)
+    for name, changes in summaries.items():
+        print(f"\nwhat each term of `{name}` is worth: the change when it is left out\n")
+        print(*ablation_lines(changes), sep="\n")
 
 
 def _command(*words: str) -> None:

@@ -88,9 +88,8 @@ WHEN = {
     "current_concepts": "only with `--write-lattices`",
     "classes": "only with `--ranker ontology`",
     "scale": "empty with other rankers than `focused`",
-    "keywords": "empty with `--no-semrank-terms`",
-    "relations": "empty with `--no-semrank-terms`",
-    "base_concepts": "those of the queue; empty with `--no-semrank-terms`",
+    "relations": "empty but with SemRank by a paper's profile",
+    "base_concepts": "those of the base lattice; empty without SemRank",
 }
 """What is to say of a part of a folder beside what it holds."""
 

@@ -23,6 +23,7 @@ from semrank.transforms.ranking.registry import CONTEXTS, DEFAULT_ONTOLOGY, DESC
 
 PROFILES: dict[str, dict[str, Any]] = {
     "focused": {"ranker": "focused"},
+    "topic": {"ranker": "semrank"},
     "paper-2013": {"weight": 0.4, "intension_norm": "min", "extension": "links"},
     "paper-2008": {"weight": None, "intension_norm": "min", "extension": "links"},
     "formica-2006": {"weight": 0.4, "intension_norm": "max", "extension": "objects"},
@@ -30,6 +31,10 @@ PROFILES: dict[str, dict[str, Any]] = {
 """What each profile sets; the options of the same name change it. A weight of None follows from the extension."""
 
 DEFAULT_PROFILE = "focused"
+TOPIC_THRESHOLD = 0.35
+"""gamma of SemRank by the topic's lattice where none is given."""
+
+PAPER_PROFILES = ("paper-2013", "paper-2008", "formica-2006")
 LEVELS = ("page", "host")
 HOST_QUALITIES = ("pagerank", "harmonic", "equal")
 SIGMAS = ("lift", "as-printed")
@@ -150,7 +155,7 @@ class RoundConfig:
     cosine_b: float = _own(0.75, "how much long pages are held back", "cosine_b", metavar="B", high=1)
     semrank_terms: bool = option(
         False,
-        "tell SemRank's terms beside another ranker's; most of a round's time (default with the focused profile)",
+        "tell SemRank's terms beside another ranker's",
         SEMRANK_GROUP,
     )
     weight: float | None = _semrank(0.4, "w of the extension in the similarity, 0 to 1", metavar="W", low=0, high=1)
@@ -267,6 +272,11 @@ class RoundConfig:
         _ = self.refresh_share, self.now
 
     @property
+    def compares_rounds(self) -> bool:
+        """Whether SemRank compares the lattices of two rounds, as the papers do, and not with the topic's lattice."""
+        return self.profile in PAPER_PROFILES
+
+    @property
     def refresh_share(self) -> float | None:
         """Part of the selection that is for pages that were fetched before."""
         if self.mix is None:
@@ -298,7 +308,8 @@ class RoundConfig:
         """The threshold before it is calibrated: the user's, none where a budget is to be filled, or the ranker's."""
         if self.threshold is not None or self.fills_budget:
             return self.threshold
-        return RANKERS[self.ranker].threshold
+        by_topic = self.ranker == SEMRANK and not self.compares_rounds
+        return TOPIC_THRESHOLD if by_topic else RANKERS[self.ranker].threshold
 
     def as_dict(self) -> dict[str, Any]:
         """The fields, for manifests, without the secrets of a database's address."""
@@ -360,23 +371,24 @@ def round_config(arguments: argparse.Namespace) -> RoundConfig:
         InputError: an option is outside its range.
     """
     chosen = given_options(RoundConfig, arguments)
-    profile = chosen.get("profile", DEFAULT_PROFILE)
+    by_ranker = "topic" if chosen.get("ranker") == SEMRANK else DEFAULT_PROFILE
+    profile = chosen.get("profile", by_ranker)
     declared(RoundConfig)["profile"][0].check("--profile", profile)
     values = {**PROFILES[profile], **chosen, "profile": profile}
-    ranker = values.setdefault("ranker", "semrank")
-    # The terms take most of a round's time: they come unasked only with the profile as it is.
-    values.setdefault("semrank_terms", ranker == "focused" and "ranker" not in chosen)
+    values.setdefault("ranker", SEMRANK)
     return RoundConfig(**values)
 
 
 def unused_options(arguments: argparse.Namespace, config: RoundConfig) -> list[str]:
     """A line for each option that was given and that the chosen ranker does not use."""
     options = declared(RoundConfig)
+    by_papers = config.compares_rounds and (config.ranker == SEMRANK or config.semrank_terms)
     used = {config.ranker, *(_SEMRANK if config.semrank_terms else ())}
     return [
         f"{option_name(name)}: --ranker {config.ranker} does not use it"
         for name in given_options(RoundConfig, arguments)
-        if (rankers := options[name][0].rankers) is not None and not rankers & used
+        if (rankers := options[name][0].rankers) is not None
+        and not (by_papers if rankers == _SEMRANK else rankers & used)
     ]
 
 

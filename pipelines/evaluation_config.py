@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from semrank.pipelines.config import PROFILES, ranker_options, semrank_config
+from semrank.pipelines.config import PAPER_PROFILES, ranker_options, semrank_config
 from semrank.pipelines.options import check_options, expected_one, option
 from semrank.pipelines.semrank_settings import reading
 from semrank.schemas.errors import InputError
@@ -30,26 +30,21 @@ MODE_CHOICES = (*MODES, *_SEVERAL)
 CRAWLS = "crawls"
 """Title of the group of options about what is replayed."""
 
-SEMRANK_PROFILES = {registry.SEMRANK: "paper-2013"} | {
-    name: name for name in PROFILES if PROFILES[name].get("ranker", registry.SEMRANK) == registry.SEMRANK
-}
-"""Ranker that is SemRank -> the profile that it is computed with."""
-
 OMNISCIENT = "omniscient"
 """The ranker that knows the labels, which only an evaluation has."""
 
 
 def known_rankers() -> tuple[str, ...]:
     """Names of all rankers that can be compared."""
-    return (*registry.RANKERS, *(name for name in SEMRANK_PROFILES if name not in registry.RANKERS), OMNISCIENT)
+    return (*registry.RANKERS, *PAPER_PROFILES, OMNISCIENT)
 
 
 @dataclass(frozen=True)
 class EvaluationConfig:
     """How rankers are compared; every field but `options` is an option of the same name.
 
-    `options` has options of a round that say how rankers are computed: `config.SEMRANK_OPTIONS`, for all rankers that
-    are SemRank, and `config.RANKER_OPTIONS`.
+    `options` has options of a round that say how rankers are computed: `config.SEMRANK_OPTIONS`, for SemRank by the
+    papers' profiles, and `config.RANKER_OPTIONS`.
 
     Raises:
         InputError: a value is outside its range; the message names the option.
@@ -89,14 +84,14 @@ class EvaluationConfig:
         if len(set(self.rankers)) < len(self.rankers):
             raise InputError(f"--rankers: found {','.join(self.rankers)}, expected each ranker once")
         check_options(self)
-        for name in SEMRANK_PROFILES:
+        for name in PAPER_PROFILES:
             self.reading(name)
         for name in registry.RANKERS:
             ranker_options(name, self.options)
 
     def reading(self, ranker: str) -> Reading:
-        """How a ranker of `SEMRANK_PROFILES` is computed."""
-        return reading(semrank_config(SEMRANK_PROFILES[ranker], self.options))
+        """How SemRank by a paper's profile is computed."""
+        return reading(semrank_config(ranker, self.options))
 
     @property
     def modes(self) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from semrank.pipelines.config import ranker_options
-from semrank.pipelines.evaluation_config import EXPAND, FRONTIER, OMNISCIENT, SEMRANK_PROFILES, EvaluationConfig
+from semrank.pipelines.config import PAPER_PROFILES, ranker_options
+from semrank.pipelines.evaluation_config import EXPAND, FRONTIER, OMNISCIENT, EvaluationConfig
 from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_topics import Topic
 from semrank.transforms.columnar.arrays import Int64s
@@ -102,13 +102,13 @@ def _replayed(crawler: Crawler, ground: Ground, setting: Setting, config: Evalua
 
 def named_makers(ground: Ground, clicks: pa.Table, config: EvaluationConfig) -> Makers:
     """The rankers of the product by name."""
-    others = [name for name in config.rankers if name not in (*SEMRANK_PROFILES, OMNISCIENT)]
+    others = [name for name in config.rankers if name not in (*PAPER_PROFILES, OMNISCIENT)]
     by_facts = facts_makers(ground, clicks, {name: _fact_ranker(name, config) for name in others}) if others else {}
     made: Makers = {}
     for name in config.rankers:
         if name == OMNISCIENT:
             made[name] = _omniscient_maker(ground)
-        elif name in SEMRANK_PROFILES:
+        elif name in PAPER_PROFILES:
             made[name] = semrank_maker(ground, clicks, config.reading(name))
         else:
             made[name] = by_facts[name]

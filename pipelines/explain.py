@@ -7,7 +7,7 @@ from typing import Any
 
 from semrank.pipelines import evidence, folders
 from semrank.pipelines.answers import answer
-from semrank.pipelines.config import RoundConfig, stored_config
+from semrank.pipelines.config import PAPER_PROFILES, RoundConfig, stored_config
 from semrank.pipelines.manifest import Manifest
 from semrank.pipelines.score_terms import score_facts, score_lines
 from semrank.schemas.errors import InputError
@@ -154,7 +154,8 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         *_selection_lines(facts),
     ]
     level = "" if parameters["level"] == "page" else f" of {parameters['level']}s"
-    formula = f", score = {_similarity_formula(parameters['weight'])}" if parameters["ranker"] == "semrank" else ""
+    by_papers = parameters["ranker"] == "semrank" and parameters["profile"] in PAPER_PROFILES
+    formula = f", score = {_similarity_formula(parameters['weight'])}" if by_papers else ""
     lines.append(f"profile {parameters['profile']}, ranker {parameters['ranker']}{level}{formula}:")
     if facts["score_terms"]["terms"]:
         lines += score_lines(facts["score_terms"], row["score"])
@@ -214,7 +215,14 @@ def _semrank_lines(facts: dict[str, Any]) -> list[str]:
     row, parameters = facts["frontier"], facts["parameters"]
     lines = [] if parameters["ranker"] == "semrank" else ["SemRank's terms, which count nothing in this score:"]
     if facts["base_concept"] is None:
-        return [*lines, "  no concept of the queue is similar to one of this URL's"]
+        return [*lines, "  no base concept is similar to this URL"]
+    if parameters["profile"] not in PAPER_PROFILES:
+        shared = ", ".join(match["base"] for match in row["matches"])
+        return [
+            *lines,
+            *_concept_lines("the base concept whose keywords count most", facts["base_concept"]),
+            f"  its keywords that this URL has: {shared}",
+        ]
     lines += [
         f"  extension {row['extension']:.6f}: links and clicks between the two concepts' URLs",
         f"  intension {row['intension']:.6f}: similarity of the two concepts' keywords",

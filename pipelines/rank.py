@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -106,6 +106,7 @@ from semrank.transforms.ranking.graph_steps import RateHosts
 from semrank.transforms.ranking.memory import HIERARCHY, NAMED_LATTICE
 from semrank.transforms.ranking.ontology_steps import named_ontology
 from semrank.transforms.ranking.scores import unscored_rows, with_scores
+from semrank.transforms.ranking.semrank import NAMED_SCHEMA, concept_rows
 from semrank.transforms.ranking.steps import (
     RankBySemRank,
     WriteConcepts,
@@ -113,6 +114,8 @@ from semrank.transforms.ranking.steps import (
     keyword_rows,
     relation_rows,
 )
+from semrank.transforms.ranking.topic_steps import CONCEPTS as TOPIC_CONCEPTS
+from semrank.transforms.ranking.topic_steps import RankByTopicLattice
 from semrank.transforms.weblog.clicks import WordsOf
 from semrank.transforms.weblog.memory import RELATIONS as HELD_RELATIONS
 from semrank.transforms.weblog.memory import VOCABULARY
@@ -454,7 +457,7 @@ def _known_queue(snapshot: _Snapshot, queue: Queue, config: RoundConfig) -> Queu
             f"{queue.source}: none of its {queue.harvest.num_rows} URLs is in the snapshot {snapshot.path} "
             f"(first: {first}), expected at least one"
         )
-    if config.ranker != registry.SEMRANK or snapshot_knows_any(queue.urls, snapshot.pages, snapshot.links):
+    if not _by_rounds(config) or snapshot_knows_any(queue.urls, snapshot.pages, snapshot.links):
         return queue
     log.warning(
         "none of the %d URLs of %s is in the snapshot yet: the round starts from all %d that were chosen so far",
@@ -538,17 +541,27 @@ def _build(
     rules: Rules = EVERYWHERE,
 ) -> Collection:
     partitions = snapshot.partitions
-    harvested, clicks, urls = _described(pipeline, snapshot, output, config)
+    harvest, clicks, urls = _described(pipeline, snapshot, output, config)
     scores, calibrated = None, None
+    terms: dict[str, Collection] = {}
     if config.ranker != registry.SEMRANK:
         step = _ranker_step(snapshot, config, output)
-        scores = _facts(harvested, clicks, urls, config) | step
+        scores = _facts(harvest[HARVESTED], clicks, urls, config) | step
         calibrated = getattr(step, "calibrated", None)
+    if _by_topic(config):
+        ranked = _lattice_facts(harvest[HARVESTED], urls) | RankByTopicLattice(
+            query=query_words(config), partitions=partitions.urls
+        )
+        _write_topic_concepts(ranked[TOPIC_CONCEPTS], harvest[MAIN], output)
+        if scores is None:
+            scores = ranked[MAIN]
+        else:
+            terms["terms"] = ranked[MAIN]
     if urls.vocabulary is not None:
         named = _relations(snapshot, clicks, urls, config)
         rows = _ranked_by_concepts(urls, named, scores, output, config, partitions.urls)
     else:
-        rows = {"objects": urls.current, "scores": scores} | MergePartitions(
+        rows = {"objects": urls.current, "scores": scores, **terms} | MergePartitions(
             "join scores", _with_scores, partitions=partitions.urls, key="url_id"
         )
     if config.mix is not None:
@@ -576,8 +589,8 @@ def _build(
 
 def _described(
     pipeline: beam.Pipeline, snapshot: _Snapshot, output: str, config: RoundConfig
-) -> tuple[Collection, ClickFacts, UrlFacts]:
-    """The harvested URLs, and what clicks, pages and links say."""
+) -> tuple[Mapping[str, Collection], ClickFacts, UrlFacts]:
+    """The harvested URLs by tag, and what clicks, pages and links say."""
     partitions = snapshot.partitions
     # The queue is read from where it was written: a job's graph has no room for millions of URLs.
     harvest = (
@@ -598,14 +611,14 @@ def _described(
         snapshot.links,
         harvest=Harvest(harvest[MAIN], harvest[HARVESTED], harvest[DIGESTS]),
         # P13 compares with what its base links to; another base or ranker scores all that is known.
-        from_queue=config.ranker == registry.SEMRANK and config.base == "last",
+        from_queue=_by_rounds(config) and config.base == "last",
         refresh=config.mix is not None,
         clicks=clicks,
         request=request,
         partitions=partitions,
         settings=object_settings(config),
     )
-    return harvest[HARVESTED], clicks, urls
+    return harvest, clicks, urls
 
 
 def _words_of(config: RoundConfig) -> WordsOf:
@@ -626,14 +639,24 @@ def _limits(config: RoundConfig, rules: Rules) -> Limits:
     )
 
 
+def _by_rounds(config: RoundConfig) -> bool:
+    """Whether the score is SemRank as the papers have it: by rounds' lattices."""
+    return config.ranker == registry.SEMRANK and config.compares_rounds
+
+
+def _by_topic(config: RoundConfig) -> bool:
+    """Whether SemRank by the topic's lattice is the score or stands beside it."""
+    return not config.compares_rounds and (config.ranker == registry.SEMRANK or config.semrank_terms)
+
+
 def _request(config: RoundConfig) -> Request:
     """What the ranker, SemRank's terms and hosts' quality need to know of the URLs."""
     needs = registry.RANKERS[config.ranker].needs
     hosts = _rates_hosts(config)
-    contexts = registry.CONTEXTS in needs or config.semrank_terms
+    contexts = config.compares_rounds and (registry.CONTEXTS in needs or config.semrank_terms)
     return Request(
         contexts=contexts,
-        descriptions=registry.DESCRIPTIONS in needs,
+        descriptions=_by_topic(config) or (registry.DESCRIPTIONS in needs and not _by_rounds(config)),
         nodes=hosts or registry.NODES in needs,
         links=hosts or registry.LINKS in needs or contexts,
     )
@@ -678,17 +701,41 @@ def _facts(
 ) -> dict[str, Collection | None]:
     """The facts that the ranker needs."""
     known: dict[str, dict[str, Collection | None]] = {
-        registry.DESCRIPTIONS: {
-            "descriptions": urls.descriptions,
-            "vocabulary": urls.described_words,
-            "harvested": harvested,
-        },
+        registry.DESCRIPTIONS: _lattice_facts(harvested, urls),
         registry.NODES: {"nodes": urls.nodes},
         registry.LINKS: {"links": urls.links},
         registry.CLICK_EDGES: {"click_edges": clicks.edges},
     }
     needs = registry.RANKERS[config.ranker].needs
     return {name: table for fact, tables in known.items() if fact in needs for name, table in tables.items()}
+
+
+def _lattice_facts(harvested: Collection, urls: UrlFacts) -> dict[str, Collection | None]:
+    """Descriptions and what goes with them."""
+    return {"descriptions": urls.descriptions, "vocabulary": urls.described_words, "harvested": harvested}
+
+
+def _write_topic_concepts(extents: Collection, harvest: Collection, output: str) -> None:
+    """Writes the base concepts of the topic's lattice with the URLs of their objects."""
+    urls = harvest | MapTables("name base objects", _object_urls, sides={"extents": extents}, holds=NAMED_LATTICE)
+    {"extents": extents, "urls": urls} | WriteOne(
+        "write base concepts", files.join(output, "base_concepts"), _topic_concept_rows, holds=NAMED_LATTICE
+    )
+
+
+def _object_urls(harvest: pa.Table, extents: pa.Table | None) -> pa.Table:
+    urls = harvest.select(["url_id", "url"])
+    if extents is None:
+        return urls.slice(0, 0)
+    return urls.filter(pc.is_in(urls["url_id"], value_set=column_array(extents["url_id"])))
+
+
+def _topic_concept_rows(extents: pa.Table | None, urls: pa.Table | None) -> pa.Table:
+    if extents is None or urls is None:
+        return CONCEPTS.schema.empty_table()
+    place = pc.index_in(extents["url_id"], value_set=column_array(urls["url_id"]))
+    named = [extents["concept"], urls["url"].take(place), extents["intent"]]
+    return concept_rows(pa.table(named, schema=NAMED_SCHEMA))
 
 
 def _ranker_step(snapshot: _Snapshot, config: RoundConfig, output: str) -> Any:
@@ -719,9 +766,11 @@ def _link_count(snapshot: _Snapshot) -> int:
     return _row_count(snapshot.manifest, snapshot.path, LINKS.name)
 
 
-def _with_scores(objects: pa.Table | None, scores: pa.Table | None) -> Iterator[pa.Table]:
+def _with_scores(
+    objects: pa.Table | None, scores: pa.Table | None, terms: pa.Table | None = None
+) -> Iterator[pa.Table]:
     if objects is not None:
-        yield with_scores(unscored_rows(objects), scores)
+        yield with_scores(with_scores(unscored_rows(objects), terms), scores)
 
 
 def _relations(snapshot: _Snapshot, clicks: ClickFacts, urls: UrlFacts, config: RoundConfig) -> dict[str, Collection]:

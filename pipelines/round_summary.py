@@ -106,7 +106,7 @@ def _threshold_line(threshold: float | None, config: RoundConfig) -> str:
 
 
 def _top_lines(top: list[dict[str, Any]], config: RoundConfig) -> list[str]:
-    concepts = config.ranker == "semrank"
+    concepts = config.ranker == "semrank" and config.compares_rounds
     lines = [f"{'rank':>6}  {'score':>6}  {'  ext    int  ' if concepts else ''}sel  url"]
     for row in top:
         values = f"{row['extension']:.3f}  {row['intension']:.3f}  " if concepts else ""

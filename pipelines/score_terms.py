@@ -20,6 +20,7 @@ LEGEND = {
     "content": "words of the page itself, compared with the topic's",
     "cosine": "cosine of the URL's words and the topic's",
     "distance": "links between the URL and the seeds",
+    "everywhere": "words told of the URL that are told of all URLs to rank",
     "extension": "links and clicks between the URLs of the two concepts",
     "harmonic": "sum of 1 / distance from other URLs",
     "hub": "hub value of HITS: the URL links to good authorities",
@@ -33,6 +34,8 @@ LEGEND = {
     "posterior": "probability of that layer",
     "query": "queries that led to clicks on the URL, compared with those that led to relevant pages",
     "shift": "what URLs without known content begin with, so that both kinds of URLs are equally good on average",
+    "text": "words of the URL, compared with the concepts of the base objects' texts",
+    "told": "words told of the URL, compared with the concepts of what is told of the base objects",
     "topic-words": "share of the topic's words that the URL has",
     "words": "number of words that the URL is judged by",
 }
@@ -52,15 +55,19 @@ def score_facts(
 
     Returns:
         `terms`, each with `term`, `value`, `weight`, `contribution` (null where it only informs) and `detail`; `total`,
-        the sum of the contributions; with a scale `mean`, `spread` and `spreads_above` as well.
+        the sum of the contributions; with a scale `mean`, `spread` and `spreads_above` as well; by the topic's lattice
+        `objects`, what its own objects have on average.
     """
-    terms = _semrank_terms(row, weight) if ranker == SEMRANK else [dict(reason) for reason in row["reasons"]]
+    by_papers = ranker == SEMRANK and not row["reasons"]
+    terms = _semrank_terms(row, weight) if by_papers else [dict(reason) for reason in row["reasons"]]
     if scale and all(term["term"] != "content" for term in terms):
         terms.append({"term": "shift", "value": scale["shift"], "weight": 1.0, "detail": None})
     for term in terms:
         term["contribution"] = None if term["weight"] is None else term["value"] * term["weight"]
     total = math.fsum(term["contribution"] for term in terms if term["contribution"] is not None)
     facts: dict[str, Any] = {"terms": terms, "total": total}
+    if ranker == SEMRANK and not by_papers:
+        facts["objects"] = 1.0
     if scale:
         spread = scale["spread"]
         above = (total - scale["mean"]) / spread if spread > 0 else 0.0
@@ -85,6 +92,11 @@ def score_lines(facts: Mapping[str, Any], score: float | None) -> list[str]:
     if not any(term["contribution"] is not None for term in terms):
         return [*_table(terms), "  These terms only inform: the score is a place in an order."]
     lines = [*_table(terms), f"  {'total':<16}{'':>13}  {'':>11}  {facts['total']:>+12.6f}"]
+    if "objects" in facts:
+        follows = (
+            "no score without base objects" if score is None else f"score = 1 / (1 + exp(1 - total)) = {score:.6f}"
+        )
+        return [*lines, f"  The base objects themselves have 1 on average: {follows}"]
     if "spread" not in facts:
         return lines if score is None else [*lines, f"  The score is the total: {score:.6f}"]
     above, spread = facts["spreads_above"], facts["spread"]

@@ -12,7 +12,7 @@ import pytest
 from benchmarks import ranking
 from semrank.schemas.tables import CLICKS, SUMMARY, TOPICS
 from semrank.transforms.columnar.ids import text_ids
-from semrank.transforms.ranking import focused
+from semrank.transforms.ranking import focused, topic_lattice
 from semrank.transforms.ranking.web import Web
 from tests.snapshots import table_of
 
@@ -63,6 +63,17 @@ def test_variants_lack_one_part_each_and_leave_no_trace() -> None:
     different = {name for name, values in scores.items() if values != scores["focused"]}
     # Nobody clicks here, and no text of a candidate is known.
     assert set(found) - different == {"focused", "- query", "- clicked-near", "- both click terms", "- background"}
+
+
+def test_variants_of_the_topic_lattice() -> None:
+    found = ranking.topic_variants()
+    pages, links = ranking.article_web(60)
+    ids = text_ids(pages["url"])
+    web = Web.of_tables(pages, links, CLICKS.empty())
+    facts = web.facts(seeds=ids[:4], harvested=ids[:50], current=ids[50:], content_known=False)
+    scores = {name: rank(facts)["score"].to_pylist() for name, rank in found.items()}
+    assert scores["semrank"] == topic_lattice.rank(facts)["score"].to_pylist()
+    assert [name for name, values in scores.items() if values == scores["semrank"]] == ["semrank"]
 
 
 def summary(**changes: float) -> pa.Table:

@@ -64,10 +64,10 @@ def test_a_number_is_taken_if_it_is_in_the_range(name: str, value: float) -> Non
     [
         (["--ranker", "pagerank", "--weight", "0.3"], ["--weight: --ranker pagerank does not use it"]),
         (["--ranker", "pagerank", "--query", "owls"], ["--query: --ranker pagerank does not use it"]),
-        (["--ranker", "semrank", "--weight", "0.3", "--query", "owls"], []),
-        (["--weight", "0.3"], []),
-        (["--weight", "0.3", "--no-semrank-terms"], ["--weight: --ranker focused does not use it"]),
-        (["--ranker", "cosine", "--semrank-terms", "--alpha", "0.3", "--max-urls", "9"], []),
+        (["--profile", "paper-2013", "--weight", "0.3", "--query", "owls"], []),
+        (["--ranker", "semrank", "--weight", "0.3", "--query", "owls"], ["--weight: --ranker semrank does not use it"]),
+        (["--weight", "0.3"], ["--weight: --ranker focused does not use it"]),
+        (["--profile", "paper-2008", "--ranker", "cosine", "--semrank-terms", "--alpha", "0.3", "--max-urls", "9"], []),
     ],
 )
 def test_options_that_the_ranker_does_not_use_are_named(words: list[str], expected: list[str]) -> None:

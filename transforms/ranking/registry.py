@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     """Gives the current URLs their scores: facts -> a table of `SCORED_SCHEMA`."""
 
 SEMRANK = "semrank"
-"""The ranker that compares lattices, so facts are not enough for it; see `semrank_local`."""
+"""The ranker that compares lattices. By the papers it needs more than facts; see `semrank_local`."""
 
 DEFAULT_ONTOLOGY = "e-commerce"
 
@@ -107,8 +107,9 @@ RANKERS: dict[str, Ranker] = {
         Ranker(
             SEMRANK,
             "SemRank: concepts of pages, a hierarchy of clicked keywords, links and clicks",
-            frozenset({CONTEXTS}),
+            frozenset({CONTEXTS, DESCRIPTIONS}),
             LATTICE,
+            module="topic_lattice",
             threshold=0.45,
         ),
         _graph_ranker("breadth-first", "order of discovery, ties by PageRank"),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from semrank.schemas.tables import RANKED_SCHEMA, REASONS
-from semrank.transforms.columnar.arrays import column_array, int64s, list_column, list_parts, positions
+from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, list_column, list_parts, positions
+
+Bools = npt.NDArray[np.bool_]
 
 SCORED_SCHEMA = pa.schema(
     [pa.field("url_id", pa.int64()), pa.field("score", pa.float64()), pa.field("reasons", REASONS)]
@@ -43,11 +47,13 @@ def with_scores(rows: pa.Table, scores: pa.Table | None) -> pa.Table:
     Args:
         rows: URLs of a partition, a table of `RANKED_SCHEMA`; terms of SemRank that they have stay, as terms that count
             nothing.
-        scores: their scores, a table of `SCORED_SCHEMA`; a URL without one has score 0 and no reason.
+        scores: their scores, a table of `SCORED_SCHEMA`; a URL without one has score 0 and no reason. Further columns
+            that a row of `RANKED_SCHEMA` has, SemRank's terms, take the place of what the rows have.
     """
     count = rows.num_rows
     score = np.zeros(count)
     reasons = pa.array([[]] * count, REASONS)
+    columns: dict[str, pa.Array] = {}
     if scores is not None:
         scores = scores.sort_by("url_id").combine_chunks()
         place = positions(int64s(scores["url_id"]), int64s(rows["url_id"]))
@@ -56,7 +62,15 @@ def with_scores(rows: pa.Table, scores: pa.Table | None) -> pa.Table:
         taken = column_array(scores["reasons"]).take(pa.array(np.maximum(place, 0), mask=~found))
         indptr, terms = list_parts(taken.fill_null([]))
         reasons = list_column(terms, indptr)
-    columns = {"score": pa.array(score), "reasons": reasons}
+        rest = [name for name in RANKED_SCHEMA.names if name in scores.schema.names and name not in SCORED_SCHEMA.names]
+        columns |= {name: _placed(scores[name], place, found, rows[name]) for name in rest}
+    columns |= {"score": pa.array(score), "reasons": reasons}
     return pa.table(
         [columns[name] if name in columns else rows[name] for name in RANKED_SCHEMA.names], schema=RANKED_SCHEMA
     )
+
+
+def _placed(values: pa.ChunkedArray, place: Int64s, found: Bools, others: pa.ChunkedArray) -> pa.Array:
+    """Values by place, and the others' where none is found."""
+    taken = column_array(values).take(pa.array(np.maximum(place, 0), mask=~found))
+    return pc.if_else(pa.array(found), taken, column_array(others))

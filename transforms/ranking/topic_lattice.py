@@ -1,0 +1,517 @@
+"""SemRank by the topic's lattice: the profile `topic`.
+
+P13 compares each round's URLs with the lattice of the round before, so the crawl soon looks for what its last batch
+was about. Here the base lattice is the topic's in every round: its objects are the seeds, and the harvested pages that
+are nearest to the seeds by SemRank itself. The current URLs are all that the harvest links to.
+
+Attributes are graded: the degree x_u(n) to which URL u has word n is (1 + ln count) idf(n), rows of length 1, so that
+rare words count more (`focused.page_vectors`). The closed sets are all those of each object's `KEYWORDS` words of the
+highest degree. A base concept B = (X, Y) has the graded intent
+
+    g_B(n) = mean of x(n) over X * share of X that has n,          length 1
+
+which is largest on the words of Y, and its evidence p_B is its support as a share of all supports. With
+
+    intension(B, u) = sum over words n of g_B(n) x_u(n)
+    intension(u)    = sum over B of p_B intension(B, u)
+
+concepts that agree count more than one, where P13 takes the maximum. The seeds' own lattice counts 1 and the lattice
+with the nearest pages `FEEDBACK`. The word weights that follow are divided by their length, so that the intension by
+lattices of few and of many concepts is a cosine.
+
+What is told of a URL (anchors, the words around them, its address, queries that led to clicks on it) is written in
+other words than pages are. So the objects have two contexts, of their texts and of what is told of them, and
+
+    SemRank(u) = text(u)                                              where the content of u is known
+               = text(u) + TOLD (told(u) - CONTRAST everywhere(u))    elsewhere
+
+with text(u) and told(u) the intensions by the lattices of the two contexts, x_u being of the text, or of what is told
+of u. everywhere(u) is the intension of the current context's top concept, whose graded intent is the mean of what is
+told of the URLs to rank, length 1: what is told of all of them tells nothing of the topic.
+
+The score is the logistic function of SemRank(u) / s - 1, with s the mean SemRank of the base objects, each as a URL of
+the same kind: 0.5 for a URL that is as similar to the lattices as their own objects are on average.
+
+A URL's reason is the base concept whose own keywords contribute most, with the keywords that the URL has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from scipy import sparse
+from scipy.special import expit
+
+from semrank.schemas.tables import MATCH
+from semrank.transforms.columnar.arrays import (
+    Int64s,
+    column_array,
+    concatenate,
+    int64s,
+    list_column,
+    list_parts,
+    pointers,
+)
+from semrank.transforms.columnar.ids import set_id, text_ids
+from semrank.transforms.context.descriptions import Bools, Descriptions
+from semrank.transforms.lattice.closed_sets import closed_sets
+from semrank.transforms.lattice.context import Concepts, FormalContext
+from semrank.transforms.ranking.exact_sums import SUM_SCHEMA, Float64s, fixed, sum_bits
+from semrank.transforms.ranking.facts import Facts, inverse_document_frequency
+from semrank.transforms.ranking.focused import GRADE_BITS, LEAD_WEIGHT, page_vectors
+from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
+from semrank.transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
+from semrank.transforms.ranking.topic_words import Vocabulary, page_words
+
+KEYWORDS = 30
+"""Words of an object that its concepts are made of."""
+
+MOST_SEEDS = 100
+"""Seeds that are objects of the base lattice: those with the smallest ids, which are a random sample."""
+
+FEEDBACK_PAGES, FEEDBACK_SHARE = 40, 0.3
+"""Harvested pages that join the lattice, and the largest share of the harvest that they may be, against drift."""
+
+FEEDBACK = 0.7
+"""What the lattice with the nearest pages counts beside that of the seeds alone."""
+
+TOLD, CONTRAST = 1.0, 0.9
+"""What the lattice of told words counts beside that of texts, and what counts against it: the words told everywhere."""
+
+TEXT, TOLD_WORDS = "text", "told"
+"""The contexts of the base objects."""
+
+OBJECT_SCHEMA = pa.schema(
+    [
+        pa.field("url_id", pa.int64()),
+        pa.field("seed", pa.bool_()),
+        pa.field("likeness", pa.int64()),
+        *(
+            pa.field(f"{context}{suffix}", pa.list_(pa.int64()))
+            for context in (TEXT, TOLD_WORDS)
+            for suffix in ("", "_counts")
+        ),
+    ]
+)
+"""A base object: word numbers with their counts, of its text and of what is told of it. `likeness` is its intension by
+the seeds' lattice in multiples of 2^-`GRADE_BITS`, 0 for a seed."""
+
+SIZE_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("urls", "others", "plain")])
+"""Known URLs of a part, how many harvested pages with known content it has besides the seeds, and how many URLs to rank
+whose content is not known; parts are added."""
+
+EXTENT_SCHEMA = pa.schema(
+    [pa.field("url_id", pa.int64()), pa.field("concept", pa.int64()), pa.field("intent", pa.list_(pa.string()))]
+)
+"""An object of a base concept with the concept's keywords."""
+
+TOPIC_SCHEMA = pa.schema(
+    [
+        *SCORED_SCHEMA,
+        pa.field("intension", pa.float64()),
+        pa.field("base_concept", pa.int64()),
+        pa.field("matches", pa.list_(MATCH)),
+    ]
+)
+"""A URL's score and reasons with its terms of SemRank."""
+
+
+def counted_words(known: Descriptions) -> sparse.csr_array:
+    """Occurrences of the words that a URL is judged by, those in the lead weighted, CSR int64[n, v]."""
+    counts = sparse.csr_array(page_words(known) + LEAD_WEIGHT * known.lead)
+    counts.sort_indices()
+    return counts
+
+
+def told_words(known: Descriptions) -> sparse.csr_array:
+    """Occurrences of the words that are told of a URL, whether its content is known or not, CSR int64[n, v]."""
+    nobody = np.zeros(len(known), dtype=np.bool_)
+    nothing = sparse.csr_array(known.text.shape, dtype=np.int64)
+    return page_words(replace(known, described=nobody, text=nothing))
+
+
+def degrees(counts: sparse.csr_array, idf: Float64s) -> sparse.csr_array:
+    """Degrees x_u(n) to which URLs have words, CSR float64[n, v]."""
+    return page_vectors(counts, sparse.csr_array(counts.shape, dtype=np.int64), idf)
+
+
+def part_size(known: Descriptions) -> pa.Table:
+    """Size of a part of the known URLs, a table of `SIZE_SCHEMA` with one row."""
+    counts = len(known), int(_harvested(known).sum()), int(_plain(known).sum())
+    return pa.table([[count] for count in counts], schema=SIZE_SCHEMA)
+
+
+def _harvested(known: Descriptions) -> Bools:
+    """Pages that may join the seeds: harvested ones with known content."""
+    return known.harvested & known.described & ~known.seed
+
+
+def _plain(known: Descriptions) -> Bools:
+    """URLs to rank whose content is not known."""
+    return known.current & ~known.described
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The known URLs as a whole.
+
+    Attributes:
+        vocabulary: the words.
+        query: numbers of the query's words, which every seed has once more than its own.
+        urls: number of known URLs.
+        others: number of harvested pages with known content besides the seeds.
+        plain: number of URLs to rank whose content is not known.
+    """
+
+    vocabulary: Vocabulary
+    query: Int64s
+    urls: int
+    others: int
+    plain: int
+
+    @classmethod
+    def of_parts(cls, vocabulary: Vocabulary, query: Sequence[str], sizes: pa.Table | None) -> Collection:
+        """From the sizes of all parts (`SIZE_SCHEMA`), in any order."""
+        counted = SIZE_SCHEMA.empty_table() if sizes is None else sizes
+        counts = {name: int(int64s(counted[name]).sum()) for name in SIZE_SCHEMA.names}
+        return cls(vocabulary, vocabulary.numbers(query), **counts)
+
+    @cached_property
+    def idf(self) -> Float64s:
+        """Inverse document frequency of each word, float64[v]."""
+        return inverse_document_frequency(self.vocabulary.documents, self.urls)
+
+    @property
+    def nearest(self) -> int:
+        """How many harvested pages join the seeds."""
+        return min(FEEDBACK_PAGES, int(FEEDBACK_SHARE * self.others))
+
+
+def seed_objects(known: Descriptions) -> pa.Table:
+    """The seeds of a part that may be objects of the base lattice, a table of `OBJECT_SCHEMA`."""
+    rows = known.select(np.flatnonzero(known.seed)[:MOST_SEEDS])
+    return _object_table(rows, np.zeros(len(rows), dtype=np.int64))
+
+
+def near_objects(known: Descriptions, lattice: TopicLattice) -> pa.Table:
+    """The harvested pages of a part that are nearest to the seeds' lattice, a table of `OBJECT_SCHEMA`.
+
+    They are `nearest` ones at most; of equally near ones those with the smaller ids.
+    """
+    rows = known.select(_harvested(known))
+    values = degrees(counted_words(rows), lattice.known.idf)
+    likeness = fixed(np.asarray(values @ lattice.text.centre, dtype=np.float64), GRADE_BITS)
+    best = np.sort(np.lexsort((rows.url, -likeness))[: lattice.known.nearest])
+    return _object_table(rows.select(best), likeness[best])
+
+
+def told_sums(known: Descriptions, collection: Collection) -> pa.Table:
+    """What the URLs to rank of a part add to the words told everywhere, a table of `SUM_SCHEMA`: a slot is a word."""
+    values = degrees(told_words(known.select(_plain(known))), collection.idf)
+    words, number = np.unique(values.indices.astype(np.int64), return_inverse=True)
+    sums = np.zeros(len(words), dtype=np.int64)
+    np.add.at(sums, number, fixed(values.data, sum_bits(collection.plain)))
+    return pa.table([words, sums], schema=SUM_SCHEMA)
+
+
+def _object_table(rows: Descriptions, likeness: Int64s) -> pa.Table:
+    contexts = [
+        list_column(pa.array(values.astype(np.int64)), counts.indptr.astype(np.int64))
+        for counts in (counted_words(rows), told_words(rows))
+        for values in (counts.indices, counts.data)
+    ]
+    return pa.table([pa.array(rows.url), pa.array(rows.seed), pa.array(likeness), *contexts], schema=OBJECT_SCHEMA)
+
+
+def first_seeds(objects: pa.Table | None) -> pa.Table:
+    """The seeds that are objects, of those of all parts; a table of `OBJECT_SCHEMA` ascending by id."""
+    if objects is None:
+        return OBJECT_SCHEMA.empty_table()
+    return objects.sort_by("url_id").slice(0, MOST_SEEDS).combine_chunks()
+
+
+def nearest_pages(objects: pa.Table | None, nearest: int) -> pa.Table:
+    """The nearest pages of those of all parts, a table of `OBJECT_SCHEMA` ascending by id."""
+    if objects is None:
+        return OBJECT_SCHEMA.empty_table()
+    by_likeness = objects.sort_by([("likeness", "descending"), ("url_id", "ascending")])
+    return by_likeness.slice(0, nearest).sort_by("url_id").combine_chunks()
+
+
+def _object_counts(objects: pa.Table, context: str, known: Collection) -> sparse.csr_array:
+    """Counts of the words of objects in a context, the query's among those of the seeds, CSR int64[objects, v]."""
+    indptr, words = list_parts(objects[context])
+    counts = int64s(list_parts(objects[f"{context}_counts"])[1])
+    shape = (objects.num_rows, len(known.vocabulary.documents))
+    own = sparse.csr_array((counts, int64s(words), indptr), shape=shape)
+    seeds = np.flatnonzero(column_array(objects["seed"]).to_numpy(zero_copy_only=False))
+    asked = (np.repeat(seeds, len(known.query)), np.tile(known.query, len(seeds)))
+    together = sparse.csr_array(own + sparse.csr_array((np.ones(len(asked[0]), dtype=np.int64), asked), shape=shape))
+    together.sort_indices()
+    return together
+
+
+def strongest(matrix: sparse.csr_array, count: int) -> sparse.csr_array:
+    """The `count` largest values of each row, of equal ones those in lower columns, CSR float64[n, v]."""
+    row = _row_numbers(matrix)
+    order = np.lexsort((matrix.indices, -matrix.data, row))
+    place = np.arange(len(order), dtype=np.int64) - matrix.indptr[row[order]]
+    kept = np.sort(order[place < count])
+    indptr = pointers(np.bincount(row[kept], minlength=matrix.shape[0]).astype(np.int64))
+    return sparse.csr_array((matrix.data[kept], matrix.indices[kept], indptr), shape=matrix.shape)
+
+
+class ObjectLattice:
+    """The closed sets of some objects.
+
+    Args:
+        values: degrees of the objects' words, CSR float64[objects, v].
+        words: ids of the words, int64[v].
+
+    Attributes:
+        ids: id of each concept, made of its words, ascending, int64[c].
+        extents: which objects each has, CSR float64[c, objects].
+        intents: which keywords each has, CSR float64[c, v].
+        evidence: support of each as a share of all supports, float64[c].
+        graded: graded intent of each, CSR float64[c, v].
+    """
+
+    def __init__(self, values: sparse.csr_array, words: Int64s) -> None:
+        keywords = strongest(values, KEYWORDS)
+        context = FormalContext(keywords.indptr.astype(np.int64), keywords.indices.astype(np.int32), len(words))
+        found = Concepts.concatenate([Concepts.empty(), *closed_sets(context)])
+        ids = set_id(words[found.intent_indices], found.intent_indptr)
+        # What all objects have in common may be nothing, which tells nothing.
+        told = np.flatnonzero(np.diff(found.intent_indptr) > 0)
+        order = told[np.argsort(ids[told])]
+        self.ids: Int64s = ids[order]
+        self.extents = _incidence(found.extent_indptr, found.extent_indices, values.shape[0])[order]
+        self.intents = _incidence(found.intent_indptr, found.intent_indices, len(words))[order]
+        support = np.diff(self.extents.indptr).astype(np.float64)
+        self.evidence: Float64s = support / max(support.sum(), 1.0)
+        self.graded = _graded_intents(self.extents, values)
+
+    @property
+    def centre(self) -> Float64s:
+        """The sum of p_B g_B, float64[v]."""
+        return np.asarray(self.graded.T @ self.evidence, dtype=np.float64)
+
+
+def _incidence(indptr: Int64s, indices: np.ndarray, width: int) -> sparse.csr_array:
+    return sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(indptr) - 1, width))
+
+
+def _graded_intents(extents: sparse.csr_array, values: sparse.csr_array) -> sparse.csr_array:
+    """g_B of each concept, CSR float64[c, v] with rows of length 1."""
+    held = sparse.csr_array((np.ones(values.nnz), values.indices, values.indptr), shape=values.shape)
+    sums, holders = sparse.csr_array(extents @ values), sparse.csr_array(extents @ held)
+    sums.sort_indices()
+    holders.sort_indices()
+    # Both have the same places: no degree is 0. The two divisions by the support are lost in the length.
+    products = sparse.csr_array((sums.data * holders.data, sums.indices, sums.indptr), shape=sums.shape)
+    squares = products.copy()
+    squares.data = squares.data**2
+    lengths = np.sqrt(np.asarray(squares @ np.ones(products.shape[1])))
+    lengths[lengths == 0] = 1.0
+    products.data = products.data / np.repeat(lengths, np.diff(products.indptr))
+    return products
+
+
+class ContextLattices:
+    """The lattices of the base objects in one of their contexts.
+
+    Args:
+        known: the collection.
+        objects: the objects (`OBJECT_SCHEMA`), the seeds first.
+        context: `TEXT` or `TOLD_WORDS`.
+
+    Attributes:
+        used: numbers of the objects' words, ascending, int64[w].
+        values: degrees of the objects' words, CSR float64[objects, w].
+        lattice: the closed sets of all objects.
+        centre: weight of each word in an intension, float64[v].
+    """
+
+    def __init__(self, known: Collection, objects: pa.Table, context: str) -> None:
+        counts = _object_counts(objects, context, known)
+        used, number = np.unique(counts.indices, return_inverse=True)
+        counts = sparse.csr_array((counts.data, number, counts.indptr), shape=(counts.shape[0], len(used)))
+        self.used: Int64s = used.astype(np.int64)
+        self.values = degrees(counts, known.idf[used])
+        words = text_ids(known.vocabulary.words.take(pa.array(self.used)))
+        self.lattice = ObjectLattice(self.values, words)
+        centre = self.lattice.centre
+        seeds = int(column_array(objects["seed"]).to_numpy(zero_copy_only=False).sum())
+        if objects.num_rows > seeds:
+            own = ObjectLattice(self.values[:seeds], words)
+            centre = (own.centre + FEEDBACK * centre) / (1.0 + FEEDBACK)
+        length = np.sqrt((centre**2).sum())
+        self.centre: Float64s = np.zeros(len(known.vocabulary.documents))
+        self.centre[used] = centre / (length if length > 0 else 1.0)
+
+    @property
+    def own(self) -> sparse.csr_array:
+        """Degrees of the objects' words, CSR float64[objects, v]."""
+        return self.widened(self.values)
+
+    def widened(self, matrix: sparse.csr_array) -> sparse.csr_array:
+        """A matrix over the objects' words as one over the vocabulary."""
+        shape = (matrix.shape[0], len(self.centre))
+        return sparse.csr_array((matrix.data, self.used[matrix.indices], matrix.indptr), shape=shape)
+
+
+class TopicLattice:
+    """The base lattices, as a worker holds them.
+
+    Args:
+        known: the collection.
+        seeds: the seeds that are objects (`OBJECT_SCHEMA`).
+        near: the harvested pages that joined them (`OBJECT_SCHEMA`), or None before they are known.
+        told: sums of `told_sums` of all parts (`SUM_SCHEMA`), or None before they are known.
+
+    Attributes:
+        known: the collection.
+        objects: ids of the objects, int64[b].
+        text: the lattices of the texts.
+        everywhere: graded intent of the current context's top concept, float64[v].
+    """
+
+    def __init__(
+        self, known: Collection, seeds: pa.Table, near: pa.Table | None = None, told: pa.Table | None = None
+    ) -> None:
+        self.known = known
+        objects = concatenate([seeds] if near is None else [seeds, near], OBJECT_SCHEMA)
+        self.objects: Int64s = int64s(objects["url_id"])
+        self.text = ContextLattices(known, objects, TEXT)
+        self._objects = objects
+        self.everywhere: Float64s = np.zeros(len(known.vocabulary.documents))
+        if told is not None:
+            np.add.at(self.everywhere, int64s(told["slot"]), int64s(told["value"]))
+            length = np.sqrt((self.everywhere**2).sum())
+            self.everywhere /= length if length > 0 else 1.0
+
+    @cached_property
+    def told(self) -> ContextLattices:
+        """The lattices of what is told of the objects."""
+        return ContextLattices(self.known, self._objects, TOLD_WORDS)
+
+    @cached_property
+    def told_centre(self) -> Float64s:
+        """Weight of each word in SemRank of a URL whose content is not known, float64[v]."""
+        return self.text.centre + TOLD * (self.told.centre - CONTRAST * self.everywhere)
+
+    @cached_property
+    def typical(self) -> tuple[float, float]:
+        """The mean s for URLs whose content is not known, and for those whose content is; 0 where there is nothing."""
+        described = _mean(self.text.own @ self.text.centre)
+        plain = _mean(self.told.own @ self.told_centre)
+        return plain if plain > 0 else described, described
+
+    @cached_property
+    def _keyword_parts(self) -> sparse.csr_array:
+        """p_B g_B of each concept's own keywords in the lattice of texts, CSR float64[c, v]."""
+        lattice = self.text.lattice
+        own = sparse.csr_array(lattice.graded.multiply(lattice.intents))
+        own.data = own.data * np.repeat(lattice.evidence, np.diff(own.indptr))
+        return self.text.widened(own)
+
+    def best_concepts(self, values: sparse.csr_array) -> Int64s:
+        """Number of the concept whose keywords contribute most to each URL, -1 where none does, int64[n].
+
+        Of equal ones, to `SCORE_DECIMALS`, the one with the smallest id.
+        """
+        parts = sparse.csr_array(values @ self._keyword_parts.T)
+        row = _row_numbers(parts)
+        size = np.round(parts.data, SCORE_DECIMALS)
+        order = np.lexsort((parts.indices, -size, row))
+        rows, first = np.unique(row[order], return_index=True)
+        told = size[order[first]] > 0
+        best = np.full(values.shape[0], -1, dtype=np.int64)
+        best[rows[told]] = parts.indices[order[first[told]]]
+        return best
+
+    def matches(self, values: sparse.csr_array, best: Int64s) -> pa.ListArray:
+        """The keywords of the best concept that each URL has, each of which matches itself, a list array of `MATCH`."""
+        rows = np.flatnonzero(best >= 0)
+        chosen = sparse.csr_array(values[rows].multiply(self.text.widened(self.text.lattice.intents)[best[rows]]))
+        chosen.sort_indices()
+        words = self.known.vocabulary.words.take(pa.array(chosen.indices.astype(np.int64)))
+        pairs = pa.StructArray.from_arrays([words, words, pa.array(np.ones(len(words)))], fields=list(MATCH))
+        counts = np.bincount(rows[_row_numbers(chosen)], minlength=len(best))
+        return list_column(pairs, pointers(counts.astype(np.int64)))
+
+    def concept_ids(self, best: Int64s) -> pa.Array:
+        """Ids of concepts by number, null for -1, int64[n]."""
+        return pa.array(np.append(self.text.lattice.ids, 0)[best], mask=best < 0)
+
+    def concept_extents(self) -> pa.Table:
+        """The objects of each base concept of the texts, a table of `EXTENT_SCHEMA`."""
+        lattice = self.text.lattice
+        concept = _row_numbers(lattice.extents)
+        words = self.known.vocabulary.words.take(pa.array(self.text.used[lattice.intents.indices]))
+        intents = list_column(words, lattice.intents.indptr.astype(np.int64))
+        columns = [self.objects[lattice.extents.indices], lattice.ids[concept], intents.take(pa.array(concept))]
+        return pa.table(columns, schema=EXTENT_SCHEMA)
+
+
+def _mean(values: npt.NDArray[np.float64]) -> float:
+    return float(values.mean()) if len(values) else 0.0
+
+
+def _row_numbers(matrix: sparse.csr_array) -> Int64s:
+    return np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+
+
+def scores(known: Descriptions, lattice: TopicLattice) -> pa.Table:
+    """Scores of the current URLs of a part, a table of `TOPIC_SCHEMA`."""
+    current = known.select(known.current)
+    values = degrees(counted_words(current), lattice.known.idf)
+    seen = current.described
+    text, told, everywhere = (
+        np.asarray(values @ weights, dtype=np.float64)
+        for weights in (lattice.text.centre, lattice.told.centre, lattice.everywhere)
+    )
+    total = text + np.where(seen, 0.0, TOLD * (told - CONTRAST * everywhere))
+    typical = np.array(lattice.typical)[seen.astype(np.int64)]
+    share = np.divide(total, typical, out=np.zeros(len(total)), where=typical > 0)
+    score = np.where(typical > 0, expit(share - 1.0), 0.0)
+
+    each = np.divide(1.0, typical, out=np.zeros(len(total)), where=typical > 0)
+    words = lattice.known.vocabulary.words
+    names = [best_words(_weighted(values, weights), words) for weights in (lattice.text.centre, lattice.told.centre)]
+    terms = [
+        Term("text", text, each, names[0]),
+        Term("told", told, TOLD * each, names[1], ~seen),
+        Term("everywhere", everywhere, -TOLD * CONTRAST * each, shown=~seen),
+    ]
+    best = lattice.best_concepts(values)
+    columns = [
+        pa.array(current.url),
+        pa.array(np.round(score, SCORE_DECIMALS)),
+        reason_lists(terms, len(total)),
+        pa.array(np.round(total, SCORE_DECIMALS)),
+        lattice.concept_ids(best),
+        lattice.matches(values, best),
+    ]
+    return pa.table(columns, schema=TOPIC_SCHEMA)
+
+
+def _weighted(values: sparse.csr_array, weights: Float64s) -> sparse.csr_array:
+    """Parts of words in a product, CSR float64[n, v]."""
+    return sparse.csr_array((values.data * weights[values.indices], values.indices, values.indptr), values.shape)
+
+
+def rank(facts: Facts) -> pa.Table:
+    """Scores of the current URLs of a crawl in memory, a table of `TOPIC_SCHEMA`."""
+    known = facts.descriptions
+    query = facts.words.take(pa.array(facts.query)).to_pylist()
+    collection = Collection.of_parts(Vocabulary.of_facts(facts), query, part_size(known))
+    seeds = first_seeds(seed_objects(known))
+    near = nearest_pages(near_objects(known, TopicLattice(collection, seeds)), collection.nearest)
+    told = told_sums(known, collection)
+    return scores(known, TopicLattice(collection, seeds, near, told))
