@@ -78,7 +78,7 @@ PREPARED = {
     "docs/evaluation.md": [],
     "docs/scaling.md": ["snapshot", "seeds.txt"],
     "docs/ontology.md": ["snapshot", "seeds.txt", "shop.ttl"],
-    "docs/tutorial.md": ["crawl", "logs", "seeds.txt", "deploy"],
+    "docs/tutorial.md": ["crawl", "logs", "salt.txt", "seeds.txt", "deploy"],
     "examples/scrapy_project/README.md": ["../round-0000", "crawl-0001.warc.gz", "clicks.parquet"],
     "help ingest": ["crawl", "clicks.parquet", "pages.parquet", "links.jsonl", "logs"],
     "help rank": ["snapshot", "seeds.txt"],
@@ -166,6 +166,7 @@ def prepare(name: str, target: Path, chain: Path) -> None:
         "pages.jsonl": lambda: {"": as_lines(pages, ["url", "title", "text"])},
         "links.jsonl": lambda: {"": as_lines(links, ["source_url", "target_url"])},
         "shop.ttl": lambda: {"": SHOP},
+        "salt.txt": lambda: {"": "a text of the reader's own"},
     }
     kept = {
         "crawl": "web/warc",
