@@ -23,6 +23,7 @@ from typing import Any
 from unittest import mock
 
 from semrank.pipelines.cli import main
+from semrank.pipelines.local import options as local_options
 from semrank.transforms.columnar import files, steps
 
 PATIENCE_SECONDS = 300.0
@@ -117,6 +118,8 @@ def _traced(trace: _Trace) -> list[Any]:
         delete(path)
 
     return [
+        # Steps are counted and killed in one process; tests of the local runner kill commands with workers.
+        mock.patch.object(local_options, "CAN_FORK", False),
         mock.patch.object(steps._StageDoFn, "_count_in", stage),
         mock.patch.object(Path, "write_bytes", half_and_whole),
         mock.patch.object(Path, "replace", renamed),
