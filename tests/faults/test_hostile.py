@@ -583,12 +583,19 @@ def unsafe(tree: ast.Module) -> list[str]:
     return found
 
 
+OF_OUR_OWN = {
+    # The parent reads from a pipe what the child that it forked wrote there; no input takes that way.
+    "pipelines/local/workers.py": {"pickle"},
+}
+"""Module -> what it may do because no input takes part in it."""
+
+
 def test_no_input_is_run() -> None:
     """Nothing that a user names is unpickled, evaluated, or unpacked to wherever it says."""
     own = modules()
     assert len(own) > 100
     for path, tree in own.items():
-        assert not unsafe(tree), path
+        assert set(unsafe(tree)) == OF_OUR_OWN.get(path, set()), path
     for text in (
         "import pickle",
         "from dill import loads",
