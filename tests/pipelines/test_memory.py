@@ -182,6 +182,7 @@ def test_formulas_tell_what_is_held(options: list[str], expected: set[str], web:
 
 
 ROUNDS = (
+    ["--profile=paper-2013", "--mix=80:20", "--budget=10"],
     ["--semrank-terms", "--mix=80:20", "--budget=10"],
     ["--budget=10", "--host-quality=harmonic"],
     ["--ranker=pagerank"],
