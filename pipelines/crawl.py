@@ -35,7 +35,8 @@ class RoundFigures:
         mean_score: mean score of the selected URLs, or None if nothing is selected.
         held_back: reason -> URLs that are not selected.
         harvested: number of URLs that the crawl chose so far.
-        relevance: mean relevance of the pages that were fetched since the round before, or None if it is unknown.
+        relevance: mean cosine of the pages that the round before selected with the topic of the seeds, or None if the
+            content of none is known.
         rejected: number of rejects.
         seconds: duration of the run.
         topic: the strongest words of the topic with their weights; empty if the round does not name them.
@@ -81,7 +82,9 @@ def round_figures(folder: str, first_topic: Mapping[str, float] | None = None) -
         total.add(part)
         for entry in pc.value_counts(part["held_back"].combine_chunks().drop_null()).to_pylist():
             held[entry["values"]] = held.get(entry["values"], 0) + entry["counts"]
-    topic = {str(word): float(weight) for word, weight in manifest.entries.get("topic", {}).get("words", [])}
+    # Rounds of rankers that do not look at texts name no topic.
+    described = manifest.members("inputs").get("topic", {})
+    topic = {str(word): float(weight) for word, weight in described.get("words", [])}
     return RoundFigures(
         folder=folder,
         ranker=manifest.text("parameters", "ranker"),
@@ -93,7 +96,7 @@ def round_figures(folder: str, first_topic: Mapping[str, float] | None = None) -
         mean_score=total.score / total.selected if total.selected else None,
         held_back=dict(sorted(held.items())),
         harvested=manifest.whole("rows", HARVEST.name),
-        relevance=manifest.entries.get("topic", {}).get("relevance"),
+        relevance=described.get("relevance"),
         rejected=sum(manifest.members("rejected").values()),
         seconds=manifest.number("seconds"),
         topic=topic,

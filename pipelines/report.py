@@ -31,7 +31,18 @@ from semrank.pipelines.crawl import RoundFigures, crawl_figures
 from semrank.pipelines.evaluation_plots import mean_curves, mean_sweeps
 from semrank.pipelines.manifest import Manifest
 from semrank.schemas.errors import InputError
-from semrank.schemas.tables import CONCEPTS, CURVE, FRONTIER, KEYWORDS, PAGES, RELATIONS, SUMMARY, SWEEP, TableSchema
+from semrank.schemas.tables import (
+    CONCEPTS,
+    CURVE,
+    FRONTIER,
+    HARVEST,
+    KEYWORDS,
+    PAGES,
+    RELATIONS,
+    SUMMARY,
+    SWEEP,
+    TableSchema,
+)
 from semrank.transforms.columnar import files
 from semrank.transforms.columnar.arrays import Float64s, column_array, int64s
 from semrank.transforms.columnar.parquet import read_stored
@@ -56,6 +67,9 @@ MOST_STEPS = 4_000
 
 SHOWN_RELATIVES = 12
 """Relatives of a keyword that the drawing names."""
+
+SHOWN_SEEDS = 20
+"""Seeds that a round's page lists."""
 
 SHOWN_CONCEPTS = 40
 """Concepts of the drawing: those with the most URLs."""
@@ -163,6 +177,8 @@ def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str,
             ["concepts of the queue", f"{manifest.whole('rows', 'base_concepts'):,}"],
             ["seconds", f"{manifest.number('seconds'):,.1f}"],
         ],
+        "topic": manifest.members("inputs").get("topic"),
+        "seeds": _seeds(folder),
         "top": _shown(seen.top, titles),
         "top_note": f"The best {len(seen.top):,} of {seen.rows:,} URLs. A row opens to say why.",
         "sample": _shown(seen.sample, titles),
@@ -198,6 +214,16 @@ def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str,
     version = manifest.text("versions", "semrank")
     subtitle = f"semrank {version}, profile {profile}, ranker {ranker}; queue {queue}"
     return f"Round {_name(folder)}", subtitle, {"round": facts}
+
+
+def _seeds(folder: str) -> dict[str, Any]:
+    """Number of the crawl's seeds, and the first of them."""
+    count, first = 0, list[str]()
+    for part in folders.read_parts(folder, HARVEST.columns("url", "seed")):
+        urls = part.filter(part["seed"])["url"]
+        count += len(urls)
+        first += urls.slice(0, SHOWN_SEEDS - len(first)).to_pylist()
+    return {"count": count, "urls": first}
 
 
 def _shown(rows: list[dict[str, Any]], titles: Mapping[str, str]) -> list[dict[str, Any]]:

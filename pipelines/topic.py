@@ -18,8 +18,9 @@ from semrank.transforms.context.pages import title_and_text
 from semrank.transforms.context.words import lemma_counts
 from semrank.transforms.ranking.seed_topic import SeedTopic, seed_topic
 
-SEEDS, OTHERS, RANDOM = 100, 100, 100
-"""Most seeds, other harvested pages and random pages that are read; more change little and take time."""
+SEEDS, OTHERS, BATCH, RANDOM = 100, 100, 100, 100
+"""Most seeds, other harvested pages, pages of the last batch and random pages that are read; more change little and
+take time."""
 
 _READ = PAGES.columns("url", "title", "text", "keywords", "language")
 
@@ -39,8 +40,10 @@ def topic_of(pages: Sequence[str], queue: Queue, *, query: Sequence[str], langua
     harvest, seed = int64s(queue.harvest["url_id"]), np.asarray(queue.harvest["seed"].to_numpy(), dtype=np.bool_)
     seeds = _drawn(harvest[seed][members(ids, harvest[seed])], SEEDS)
     others = _drawn(harvest[~seed][members(ids, harvest[~seed])], OTHERS)
+    queued = int64s(queue.urls["url_id"])
+    batch = _drawn(queued[members(ids, queued) & ~members(np.sort(harvest[seed]), queued)], BATCH)
     random = _drawn(ids, RANDOM)
-    chosen = np.unique(np.concatenate([seeds, others, random]))
+    chosen = np.unique(np.concatenate([seeds, others, batch, random]))
     parts = [_read_chosen(path, chosen) for path in pages]
     rows = pa.concat_tables([_read_chosen_none(), *parts]).sort_by("url_id")
     texts = pc.coalesce(pc.binary_join(rows["keywords"], "\n").cast(pa.large_string()), title_and_text(rows))
@@ -50,6 +53,7 @@ def topic_of(pages: Sequence[str], queue: Queue, *, query: Sequence[str], langua
         counts,
         seeds=_places(found, seeds),
         others=_places(found, others),
+        batch=_places(found, batch),
         random=_places(found, random),
         query=query,
     )

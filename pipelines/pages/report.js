@@ -283,6 +283,13 @@ function frontierTable(rows) {
 function showRound(round) {
   page.append(cards(round.cards));
   if (round.note) page.append(make("p", { class: "soft" }, round.note));
+  const { topic, seeds } = round;
+  if (topic && topic.words.length) {
+    const most = topic.words[0][1];
+    const words = topic.words.map(([word, weight]) => make("span", { class: "word", title: `weight ${short(weight, 3)}` }, styled(make("span", { class: "bar" }), { width: `${(3 * weight) / most}rem` }), `${word} ${short(weight, 2)}`));
+    const cohesion = topic.cohesion === null || topic.random_cohesion === null ? "" : `Their cohesion is ${short(topic.cohesion, 3)} (mean cosine of two), that of random pages ${short(topic.random_cohesion, 3)}. `;
+    section("topic", "Topic", make("p", { class: "soft" }, `The strongest words of what ${whole(topic.seeds)} seeds with known content are about. ${cohesion}${topic.relevance === null ? "" : `The pages that the round before selected have a mean cosine of ${short(topic.relevance, 3)} with it.`}`), make("div", { class: "words" }, ...words), folded(`${whole(seeds.count)} seeds`, make("ul", {}, ...seeds.urls.map((url) => make("li", {}, link(url))), seeds.count > seeds.urls.length ? make("li", { class: "soft" }, `and ${whole(seeds.count - seeds.urls.length)} more`) : null)));
+  }
   section("top", "Top of the frontier", make("p", { class: "soft" }, round.top_note), frontierTable(round.top));
   if (round.sample.length) section("sample", "A sample of the rest", make("p", { class: "soft" }, round.sample_note), frontierTable(round.sample));
   section("scores", "Scores", make("p", { class: "soft" }, "URLs by score; the stronger part of a bar is selected. More than 20 in a bar make the scale logarithmic."), bars(round.bins, { mark: round.threshold, names: "URLs by score" }),

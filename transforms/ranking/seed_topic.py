@@ -39,12 +39,14 @@ class SeedTopic:
         seeds: number of seeds that were compared.
         cohesion: mean cosine of two of them, or None with less than two.
         random_cohesion: mean cosine of two random pages, or None with less than two.
+        relevance: mean cosine of the last batch's pages with the topic of the seeds, or None without a batch.
     """
 
     words: tuple[tuple[str, float], ...]
     seeds: int
     cohesion: float | None
     random_cohesion: float | None
+    relevance: float | None
 
     @property
     def scattered(self) -> bool:
@@ -55,14 +57,15 @@ class SeedTopic:
 
     def as_dict(self) -> dict[str, Any]:
         """The fields, for manifests; numbers with six decimals."""
-        numbers = {"cohesion": self.cohesion, "random_cohesion": self.random_cohesion}
+        names = ("cohesion", "random_cohesion", "relevance")
+        numbers: dict[str, float | None] = {name: getattr(self, name) for name in names}
         rounded = {name: None if value is None else round(value, 6) for name, value in numbers.items()}
         words = [[word, round(weight, 6)] for word, weight in self.words]
         return {"words": words, "seeds": self.seeds, **rounded}
 
 
 def seed_topic(
-    counts: LemmaCounts, *, seeds: Int64s, others: Int64s, random: Int64s, query: Iterable[str]
+    counts: LemmaCounts, *, seeds: Int64s, others: Int64s, batch: Int64s, random: Int64s, query: Iterable[str]
 ) -> SeedTopic:
     """The topic of seeds.
 
@@ -70,10 +73,11 @@ def seed_topic(
         counts: words of n pages.
         seeds: places of the seeds among the pages, int64.
         others: places of harvested pages that are no seeds, int64.
+        batch: places of pages that the round before selected, int64.
         random: places of pages drawn at random, int64.
         query: words of the query.
     """
-    size = (int(max([*seeds, *others, *random], default=-1)) + 1, len(counts.lemmas))
+    size = (int(max([*seeds, *others, *batch, *random], default=-1)) + 1, len(counts.lemmas))
     matrix = sparse.csr_array((counts.count.astype(np.float64), (counts.document, counts.lemma)), shape=size)
     holders = np.bincount(matrix[random].indices, minlength=size[1])
     idf = np.log((len(random) + 1.0) / (holders + 1.0))
@@ -86,13 +90,15 @@ def seed_topic(
     share = np.bincount(pages[used].indices, minlength=size[1]) + (asked > 0)
     members = max(len(used) + int(asked.any()), 1)
     topic = _unit((_sum(pages[used]) + _unit(asked)) * np.sqrt(share / members))
+    relevance = float(np.mean(np.asarray(pages[batch] @ topic))) if len(batch) else None
     if len(others):
         likeness = np.round(np.asarray(pages[others] @ topic), 12)
         nearest = others[np.argsort(-likeness, kind="stable")[:FEEDBACK_PAGES]]
         topic = _unit(topic + FEEDBACK * _unit(_sum(pages[nearest])))
     order = np.argsort(-np.round(topic, 12), kind="stable")[:TOPIC_WORDS]
     words = tuple((counts.lemmas[place].as_py(), float(topic[place])) for place in order.tolist() if topic[place] > 0)
-    return SeedTopic(words, len(used), _cohesion(pages[used]), _cohesion(pages[random[length[random] > 0]]))
+    by_chance = _cohesion(pages[random[length[random] > 0]])
+    return SeedTopic(words, len(used), _cohesion(pages[used]), by_chance, relevance)
 
 
 def _sum(rows: sparse.csr_array) -> Float64s:

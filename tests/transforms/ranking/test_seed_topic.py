@@ -58,18 +58,20 @@ def test_topic_and_cohesion(pages: list[dict[str, int]], seeds: int, query: set[
         counts_of(pages),
         seeds=np.arange(seeds),
         others=np.arange(0),
+        batch=np.arange(len(pages) - 2, len(pages)),
         random=np.arange(1, len(pages)),
         query=query,
     )
     assert found.seeds == len(kept)
     assert dict(found.words) == pytest.approx({word: value for word, value in unit(topic).items() if value > 0})
+    assert found.relevance == pytest.approx(sum(cosine(unit(topic), vector) for vector in vectors[-2:]) / 2)
     assert found.cohesion == pytest.approx(cohesion(kept))
     assert found.random_cohesion == pytest.approx(cohesion([vector for vector in vectors[1:] if any(vector.values())]))
 
 
 def test_harvested_pages_like_the_seeds_count_too() -> None:
     pages = [{"auk": 3}, {"auk": 1, "bee": 2}, {"cat": 1}, {"dog": 1}, {"elk": 1}]
-    numbers = {"seeds": np.array([0]), "random": np.arange(2, 5), "query": []}
+    numbers = {"seeds": np.array([0]), "random": np.arange(2, 5), "query": [], "batch": np.arange(0)}
     alone = seed_topic(counts_of(pages), others=np.arange(0), **numbers)  # type: ignore[arg-type]
     together = seed_topic(counts_of(pages), others=np.array([1]), **numbers)  # type: ignore[arg-type]
     assert [word for word, _ in alone.words] == ["auk"]
