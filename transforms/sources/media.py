@@ -132,6 +132,11 @@ def is_sniffed(essence: str | None) -> bool:
     return essence is None or essence in _UNKNOWN
 
 
+def may_be_page(essence: str | None) -> bool:
+    """Whether a resource of a type, given as `media_type` gives it, is a page or may turn out to be one."""
+    return is_sniffed(essence) or essence in PAGE_TYPES
+
+
 def is_xml(essence: str) -> bool:
     """Whether a type is XML's, that of XHTML included."""
     return _XML_TYPE.fullmatch(essence) is not None
@@ -153,7 +158,14 @@ def computed_type(essence: str | None, body: bytes, *, nosniff: bool = False) ->
         return "application/xml"
     if is_xml(essence) and essence not in XHTML_TYPES and _is_xhtml(head):
         return "application/xhtml+xml"
+    if essence == PLAIN_TEXT and not nosniff and _is_binary(head):
+        return "application/octet-stream"
     return essence
+
+
+def _is_binary(head: bytes) -> bool:
+    """Whether what servers call plain text, as they do with files that they don't know, is none (7.2)."""
+    return not head.startswith(_MARKS) and not is_text(head)
 
 
 def _sniffed(head: bytes, *, scriptable: bool) -> str:

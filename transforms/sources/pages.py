@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,8 @@ from semrank.transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
 from semrank.transforms.sources.batch import BatchBuilder, Capture, well_formed
 from semrank.transforms.sources.bounded import DEFAULT_RECORD_SECONDS
 from semrank.transforms.sources.links import DEFAULT_MAX_LINKS, PageLinks
+from semrank.transforms.sources.media import may_be_page, media_type
+from semrank.transforms.sources.robots import Robots
 from semrank.transforms.sources.urls import canonical_url
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -25,6 +27,8 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 NOT_MODIFIED = 304
 """Status code of a visit that found what an earlier one had found."""
+
+_NOT_MODIFIED_PROFILE = "/revisit/server-not-modified"
 
 GONE = frozenset(GONE_STATUSES)
 """Status codes that say there is no page: the row says so, without text, and outdates older rows of the page."""
@@ -115,6 +119,50 @@ def revisit(builder: BatchBuilder, fetch: Fetch, original: str | None) -> None:
     if known is None:
         builder.append("history", (fetch.url, fetch.fetched_at, fetch.digest))
     page(builder, fetch, title=None, text=None, language=None)
+
+
+def settle_revisit(
+    builder: BatchBuilder,
+    fetch: Fetch,
+    headers: Mapping[str, str] | None,
+    record: Mapping[str, str],
+    robots_name: str | None,
+) -> None:
+    """Settle the fate of a revisit record, which has a status and headers of its own and another record's payload.
+
+    Args:
+        builder: collects the rows.
+        fetch: the visit.
+        headers: its HTTP headers by lower-case name, None where the record does not have them.
+        record: the headers of the record itself by lower-case name.
+        robots_name: the crawler's name in robots directives.
+    """
+    profile = record.get("warc-profile", "").strip("<> ")
+    if fetch.status == NOT_MODIFIED or profile.endswith(_NOT_MODIFIED_PROFILE):
+        unchanged(builder, fetch)
+        return
+    told = headers or {}
+    if headers is not None and settle_status(builder, fetch, told.get("location")):
+        return
+    if headers is not None and not may_be_page(media_type(told.get("content-type"))):
+        builder.ignore("not-html")
+    elif asks_not_to_be_indexed(told, robots_name):
+        unindexed(builder, fetch)
+    else:
+        revisit(builder, fetch, record.get("warc-refers-to-target-uri"))
+
+
+def asks_not_to_be_indexed(headers: Mapping[str, str], robots_name: str | None) -> bool:
+    """Whether a fetch's HTTP headers, given by lower-case name, say noindex."""
+    directives = Robots(robots_name)
+    directives.header(headers.get("x-robots-tag", ""))
+    return directives.noindex
+
+
+def unindexed(builder: BatchBuilder, fetch: Fetch) -> None:
+    """Add the row of a page that asks not to be indexed, and count its record as used."""
+    builder.count("noindex")
+    page(builder, fetch, title=None, text="", language=None)
 
 
 def redirect(builder: BatchBuilder, fetch: Fetch, location: str | None) -> None:

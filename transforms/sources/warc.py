@@ -19,7 +19,6 @@ A page that asks not to be indexed keeps its row and links, but not its title an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import BinaryIO
 
 from semrank.transforms.sources.archive import ARC_TYPE, Record, read_records
@@ -34,25 +33,25 @@ from semrank.transforms.sources.media import (
     PLAIN_TEXT,
     XHTML_TYPES,
     computed_type,
-    is_sniffed,
+    may_be_page,
     media_type,
 )
 from semrank.transforms.sources.pages import (
     NOT_MODIFIED,
     CrawlLimits,
     Fetch,
+    asks_not_to_be_indexed,
     content_digest,
     page,
-    revisit,
+    settle_revisit,
     settle_status,
     unchanged,
+    unindexed,
 )
 from semrank.transforms.sources.payload import Body, HttpMessage, decode_body, parse_http
-from semrank.transforms.sources.robots import Robots
 from semrank.transforms.sources.urls import canonical_url
 
 STAGE = "warc"
-_NOT_MODIFIED_PROFILE = "/revisit/server-not-modified"
 
 
 def read(
@@ -107,7 +106,9 @@ def _settle_fetch(builder: BatchBuilder, record: Record, url: str, described: st
         builder.count("payload-cut-by-crawler")
     digest = record.headers.get("warc-payload-digest")
     if record.kind == "revisit":
-        _settle_revisit(builder, record, Fetch(url, fetched_at, None, digest, described))
+        visit = parse_http(record.block)
+        fetch = Fetch(url, fetched_at, visit.status if visit else None, digest, described)
+        settle_revisit(builder, fetch, visit.headers if visit else None, record.headers, limits.robots_name)
         return
     content_type = media_type(record.headers.get("content-type"))
     if record.kind == "resource" and content_type != "application/http":
@@ -134,29 +135,9 @@ def _without_header(record: Record) -> HttpMessage | None:
     return HttpMessage(0, {"content-type": content_type if "/" in content_type else ""}, record.block)
 
 
-def _may_be_page(content_type: str | None) -> bool:
-    return content_type is None or is_sniffed(content_type) or content_type in PAGE_TYPES
-
-
-def _settle_revisit(builder: BatchBuilder, record: Record, fetch: Fetch) -> None:
-    """A revisit tells a visit with a status and headers of its own; only the payload is an earlier record's."""
-    message = parse_http(record.block)
-    if message is not None:
-        fetch = replace(fetch, status=message.status)
-    profile = record.headers.get("warc-profile", "").strip("<> ")
-    if fetch.status == NOT_MODIFIED or profile.endswith(_NOT_MODIFIED_PROFILE):
-        unchanged(builder, fetch)
-    elif message is not None and settle_status(builder, fetch, message.headers.get("location")):
-        return
-    elif message is not None and not _may_be_page(message.content_type):
-        builder.ignore("not-html")
-    else:
-        revisit(builder, fetch, record.headers.get("warc-refers-to-target-uri"))
-
-
 def _settle_content(builder: BatchBuilder, fetch: Fetch, message: HttpMessage, limits: CrawlLimits) -> None:
     told = message.content_type
-    if not _may_be_page(told) and not may_have_title(told):
+    if not may_be_page(told) and not may_have_title(told):
         builder.ignore("not-html")
         return
     with time_limit(limits.record_seconds):
@@ -173,7 +154,9 @@ def _settle_content(builder: BatchBuilder, fetch: Fetch, message: HttpMessage, l
 def _settle_page(
     builder: BatchBuilder, fetch: Fetch, message: HttpMessage, body: Body, computed: str, limits: CrawlLimits
 ) -> None:
-    if computed == PLAIN_TEXT:
+    if computed == PLAIN_TEXT and asks_not_to_be_indexed(message.headers, limits.robots_name):
+        unindexed(builder, fetch)
+    elif computed == PLAIN_TEXT:
         with time_limit(limits.record_seconds):
             text = decode_html(body.content, message.charset)[:MAX_TEXT_CHARS].strip()
             language = guess_language(text)
@@ -198,9 +181,8 @@ def _settle_page(
 def _settle_document(
     builder: BatchBuilder, fetch: Fetch, message: HttpMessage, body: Body, computed: str, limits: CrawlLimits
 ) -> None:
-    directives = Robots(limits.robots_name)
-    directives.header(message.headers.get("x-robots-tag", ""))
-    title = None if directives.noindex else document_title(computed, body.content, message.charset)
+    noindex = asks_not_to_be_indexed(message.headers, limits.robots_name)
+    title = None if noindex else document_title(computed, body.content, message.charset)
     if title is None:
         builder.ignore("not-html")
     else:

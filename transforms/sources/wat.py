@@ -3,7 +3,7 @@
 | record | fate |
 |---|---|
 | metadata of a response with HTML, status 2xx | page row without text, its links, and aliases |
-| metadata of a redirect; of a 404 or 410 | as in WARC files: alias; page row |
+| metadata of a redirect; of a 404 or 410; of a revisit | as in WARC files |
 | metadata of other responses, requests, warcinfo and metadata records; warcinfo | ignored, by reason |
 | damaged, not JSON, without a usable URL | rejected, by reason |
 """
@@ -21,7 +21,7 @@ from semrank.transforms.sources.html import MAX_TITLE_CHARS
 from semrank.transforms.sources.json_lines import status_code
 from semrank.transforms.sources.links import PageLinks, squeeze
 from semrank.transforms.sources.media import HTML_TYPES, media_type
-from semrank.transforms.sources.pages import CrawlLimits, Fetch, page, settle_status
+from semrank.transforms.sources.pages import CrawlLimits, Fetch, page, settle_revisit, settle_status
 from semrank.transforms.sources.payload import combined_headers
 from semrank.transforms.sources.urls import canonical_url
 
@@ -61,7 +61,7 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
         return
     about = _member(envelope, "WARC-Header-Metadata")
     kind = _text(about, "WARC-Type") or ""
-    if kind.lower() != "response":
+    if kind.lower() not in ("response", "revisit"):
         builder.ignore(f"about-{kind.lower() or 'nothing'}")
         return
     url, reason = canonical_url(_text(about, "WARC-Target-URI") or record.headers.get("warc-target-uri", ""))
@@ -80,7 +80,10 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
         described,
     )
     headers = _headers(_member(http, "Headers"))
-    if not settle_status(builder, fetch, headers.get("location")):
+    if kind.lower() == "revisit":
+        told = {name.lower(): value for name, value in about.items() if isinstance(value, str)}
+        settle_revisit(builder, fetch, headers if http else None, told, limits.robots_name)
+    elif not settle_status(builder, fetch, headers.get("location")):
         _settle_page(builder, fetch, headers, _member(http, "HTML-Metadata"), limits)
 
 

@@ -58,6 +58,9 @@ def test_content_types(header: str | None, expected: tuple[str, str | None] | No
         ("unknown/unknown", PAGE, "text/html"),
         ("application/unknown", PAGE, "text/html"),
         ("text/plain", PAGE, "text/plain"),
+        ("text/plain", b"\x80\x01binary", "application/octet-stream"),
+        ("text/plain", b"\xfe\xff\x00a\x00b", "text/plain"),
+        ("text/plain", b"\x1b[1mbold\x1b[0m \x80", "text/plain"),
         ("image/png", PAGE, "image/png"),
         ("application/octet-stream", PAGE, "application/octet-stream"),
         ("text/html", b"<?xml?><!-- c --> <rss version='2.0'>", "application/xml"),
@@ -74,6 +77,7 @@ def test_types_of_bodies(told: str | None, body: bytes, expected: str) -> None:
 def test_servers_may_forbid_to_sniff() -> None:
     assert computed_type(None, PAGE, nosniff=True) == "text/plain"
     assert computed_type("text/html", b"<rss>", nosniff=True) == "text/html"
+    assert computed_type("text/plain", b"\x01", nosniff=True) == "text/plain"
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,16 @@ def test_pages_that_ask_not_to_be_indexed() -> None:
         assert len(found["links"]) == 1
 
 
+def test_texts_and_revisits_that_ask_not_to_be_indexed() -> None:
+    text = http(b"Plain words.", content_type="text/plain", X_Robots_Tag="noindex")
+    for record in (warc(text), warc(http(b"", X_Robots_Tag="noarchive, none"), kind="revisit")):
+        found = ingest(record)
+        assert [(row["title"], row["text"]) for row in found["pages"]] == [(None, "")]
+        assert (found["used"], found["counters"]["noindex"]) == (1, 1)
+    other = http(b"", X_Robots_Tag="otherbot: noindex")
+    assert ingest(warc(other, kind="revisit"))["pages"][0]["text"] is None
+
+
 def test_nofollow_pages_mark_all_links() -> None:
     assert ingest(warc(http(X_Robots_Tag="nofollow")))["links"][0]["nofollow"] is True
 

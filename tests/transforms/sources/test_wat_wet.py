@@ -90,6 +90,24 @@ def test_redirects_and_gone_pages() -> None:
 
 
 @pytest.mark.parametrize(
+    ("status", "headers", "fate"),
+    [
+        ("200", {"Content-Type": "text/html"}, {"pages": 1, "history": 1}),
+        ("200", {"Content-Type": "text/html", "X-Robots-Tag": "noindex"}, {"pages": 1}),
+        ("200", {"Content-Type": "image/png"}, {}),
+        ("301", {"Location": "/next"}, {"aliases": 1}),
+        ("304", {}, {"history": 1}),
+        ("404", {}, {"pages": 1}),
+        ("503", {}, {}),
+    ],
+)
+def test_revisits_tell_visits_as_in_warc_files(status: str, headers: dict[str, str], fate: dict[str, int]) -> None:
+    found = ingest(envelope("revisit", status=status, headers=headers))
+    assert {name: len(found[name]) for name in ("pages", "history", "aliases") if found[name]} == fate
+    assert found["used"] + sum(found["ignored"].values()) == 1
+
+
+@pytest.mark.parametrize(
     ("record", "reason"),
     [
         (envelope(kind="request"), "about-request"),
