@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
+from datetime import date
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -264,7 +265,7 @@ def _convertible(column: pa.Array, dtype: pa.DataType) -> pa.Array:
         column = column.dictionary_decode()
     if pa.types.is_timestamp(dtype):
         is_time = pa.types.is_timestamp(column.type) or pa.types.is_date(column.type) or pa.types.is_null(column.type)
-        return column if is_time else written_times(_written(column))
+        return _datable(column) if is_time else written_times(_written(column))
     if pa.types.is_integer(dtype) and column.type != dtype:
         if pa.types.is_decimal(column.type):
             column = column.cast(pa.float64())
@@ -277,6 +278,16 @@ def _convertible(column: pa.Array, dtype: pa.DataType) -> pa.Array:
             fits = pc.and_(pc.greater_equal(column, -limit), pc.less(column, limit))
             return pc.if_else(fits, column, None)
     return column
+
+
+def _datable(column: pa.Array) -> pa.Array:
+    """Times with null in place of those that no calendar date has; the column itself where each has one."""
+    if pa.types.is_null(column.type) or getattr(column.type, "unit", None) == "ns":  # these end in 2262
+        return column
+    first, last = (pa.scalar(day).cast(column.type) for day in (date.min, date.max))
+    ticks = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
+    dated = pc.and_(pc.greater_equal(ticks, first.value), pc.less_equal(ticks, last.value))
+    return column if pc.all(dated).as_py() is not False else pc.if_else(dated, column, None)
 
 
 def _written(column: pa.Array) -> pa.BinaryArray:
@@ -358,8 +369,16 @@ def _kebab(name: str) -> str:
 
 def _row_quote(rows: pa.Table) -> Callable[[int], str]:
     def quoted(row: int) -> str:
-        values = {name: column[row].as_py() for name, column in zip(rows.column_names, rows.columns, strict=True)}
+        values = {name: _value(column[row]) for name, column in zip(rows.column_names, rows.columns, strict=True)}
         short = {key: value[:200] if isinstance(value, str) else value for key, value in values.items()}
         return json.dumps(short, ensure_ascii=False, default=str)[:MAX_REJECT_CHARS]
 
     return quoted
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    """A value as Python has it; times that Python's are too coarse or too short for as ticks of their unit."""
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError):
+        return scalar.value

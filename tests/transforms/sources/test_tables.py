@@ -129,6 +129,30 @@ def test_times_in_parquet(values: pa.Array) -> None:
     assert from_parquet("clicks", columns)["clicks"][0]["clicked_at"] == NOON
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1 << 62], pa.timestamp("us")),
+        pa.array([1 << 50], pa.timestamp("s", "UTC")),
+        pa.array([-(1 << 62)], pa.timestamp("ms")),
+        pa.array([(1 << 31) - 1], pa.date32()),
+        pa.array([1 << 60], pa.int64()),
+    ],
+)
+def test_times_that_no_calendar_has_are_rejected(values: pa.Array) -> None:
+    columns = {**{name: [value] for name, value in CLICK.items()}, "clicked_at": values}
+    assert from_parquet("clicks", columns)["rejected"] == {"clicked-at-invalid": 1}
+
+
+def test_rejects_quote_times_in_nanoseconds() -> None:
+    times = pa.array([1709294400_123456789], pa.timestamp("ns", "UTC"))
+    found = from_parquet(
+        "clicks", {**{name: [value] for name, value in CLICK.items()}, "query": [""], "clicked_at": times}
+    )
+    assert found["rejected"] == {"query-missing": 1}
+    assert "2024" in found["rejects"][0]["record"] or "1709294400" in found["rejects"][0]["record"]
+
+
 def test_dates_and_numbers_of_data_frames() -> None:
     found = from_parquet(
         "pages",
