@@ -29,7 +29,7 @@ from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
 from semrank.transforms.frontier.exports.nutch import FETCH_INTERVAL, MOST_INTERVAL
 from semrank.transforms.frontier.exports.rows import EXPORTED, Selection, joined, json_text
-from semrank.transforms.frontier.exports.targets import FORMATS, HERITRIX_ENDINGS, target
+from semrank.transforms.frontier.exports.targets import HERITRIX_ENDINGS, TARGETS, target
 
 EXAMPLES = """\
 examples:
@@ -50,7 +50,7 @@ _COPY_BYTES = 1 << 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
     parser.add_argument("--round", required=True, metavar="ROUND", help="a finished round")
-    parser.add_argument("--format", required=True, choices=FORMATS, help="the crawler that the file is for")
+    parser.add_argument("--format", required=True, choices=tuple(TARGETS), help="the crawler that the file is for")
     parser.add_argument(
         "--output",
         required=True,

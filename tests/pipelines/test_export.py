@@ -14,7 +14,7 @@ import pytest
 
 from semrank.pipelines.cli import main
 from semrank.transforms.columnar import files
-from semrank.transforms.frontier.exports.targets import FORMATS, HERITRIX_ENDINGS
+from semrank.transforms.frontier.exports.targets import HERITRIX_ENDINGS, TARGETS
 from tests.transforms.frontier.exports import readers
 from tests.transforms.frontier.exports.frontiers import frontier
 
@@ -85,7 +85,7 @@ def test_most_urls(ranked: str, table: pa.Table, tmp_path: Path, capsys: pytest.
 
 @pytest.mark.parametrize(
     ("form", "ending"),
-    [(name, ".txt") for name in FORMATS if name != "heritrix"] + [("heritrix", ending) for ending in HERITRIX_ENDINGS],
+    [(name, ".txt") for name in TARGETS if name != "heritrix"] + [("heritrix", ending) for ending in HERITRIX_ENDINGS],
 )
 def test_the_same_bytes_again_and_whatever_the_files(form: str, ending: str, table: pa.Table, tmp_path: Path) -> None:
     contents = []

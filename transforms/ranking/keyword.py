@@ -46,14 +46,14 @@ def topic_keywords(topic: Topic, settings: KeywordSettings) -> Int64s:
     return np.union1d(topic.query, best).astype(np.int64)
 
 
-def scores(descriptions: Descriptions, topic: Topic, settings: KeywordSettings) -> pa.Table:
+def scores(descriptions: Descriptions, topic: Topic, settings: KeywordSettings | None = None) -> pa.Table:
     """Scores of the current URLs of a part, in [0, 1], a table of `SCORED_SCHEMA`.
 
     0 for all where the topic has no word.
     """
     current = descriptions.select(descriptions.current)
     words = page_words(current)
-    keywords = topic_keywords(topic, settings)
+    keywords = topic_keywords(topic, settings or KeywordSettings())
     importance = np.zeros(words.shape[1])
     # The words that weigh most are named first; the query's come before all of the seeds'.
     importance[keywords] = 1.0 + topic.seeds[keywords] * topic.collection_frequency_weights[keywords]
@@ -69,4 +69,4 @@ def scores(descriptions: Descriptions, topic: Topic, settings: KeywordSettings) 
 
 def rank(facts: Facts, settings: KeywordSettings | None = None) -> pa.Table:
     """Scores of the current URLs of a crawl in memory, a table of `SCORED_SCHEMA`."""
-    return scores(facts.descriptions, Topic.of_facts(facts), settings or KeywordSettings())
+    return scores(facts.descriptions, Topic.of_facts(facts), settings)

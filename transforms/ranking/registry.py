@@ -1,7 +1,7 @@
 """The rankers: what each is, what it needs, and where its functions are, which are imported only when asked for.
 
 A ranker is one entry here, one module with `rank(facts)` for a crawl in memory, and one module of steps with
-`make_step(name, making)`.
+`make_step(name, making)`. `text_steps` makes the step of every ranker whose module has `scores(descriptions, topic)`.
 """
 
 from __future__ import annotations
@@ -175,12 +175,25 @@ def ranker(name: str, options: Mapping[str, Any] | None = None) -> Rank:
     Raises:
         InputError: there is no such ranker.
     """
-    modules = {name: known.module for name, known in RANKERS.items() if known.module is not None}
-    if name not in modules:
-        raise InputError(f"found the ranker '{name}', expected one of {', '.join(modules)}")
-    module = _module(modules[name])
-    rank: Rank = module.rank
-    return rank if options is None else partial(module.rank, settings=module.settings_of(options))
+    names = [known.name for known in RANKERS.values() if known.module is not None]
+    if name not in names:
+        raise InputError(f"found the ranker '{name}', expected one of {', '.join(names)}")
+    rank: Rank = function(name, "rank", options)
+    return rank
+
+
+def function(name: str, attribute: str, options: Mapping[str, Any] | None = None) -> Any:
+    """A function of a ranker's module, with the settings that its own options give; without options, the defaults.
+
+    Raises:
+        ValueError: the ranker has no module.
+    """
+    known = RANKERS[name].module
+    if known is None:
+        raise ValueError(f"{name} needs more than facts")
+    module = _module(known)
+    found = getattr(module, attribute)
+    return partial(found, settings=module.settings_of(options)) if options else found
 
 
 def step(name: str, making: Making) -> Any:

@@ -12,15 +12,24 @@ import pyarrow as pa
 from semrank.transforms.columnar.arrays import MAIN
 from semrank.transforms.columnar.steps import Collection, MapTables, MergePartitions
 from semrank.transforms.context.descriptions import Descriptions
-from semrank.transforms.ranking import cosine, keyword, topic_words
-from semrank.transforms.ranking.registry import Making
+from semrank.transforms.ranking import topic_words
+from semrank.transforms.ranking.registry import Making, function
 from semrank.transforms.ranking.topic_words import Topic, Vocabulary
 
 _SIZES = "sizes"
 
 
-class _RankByTopic(beam.PTransform[Any, Any]):
-    """Scores the current URLs by a function of their descriptions and the topic."""
+class RankByTopic(beam.PTransform[Any, Any]):
+    """Scores the current URLs by a function of their descriptions and the topic; gives tables of `SCORED_SCHEMA`.
+
+    The input is a dict with `descriptions`, `vocabulary` and `harvested`.
+
+    Args:
+        name: the ranker.
+        scores: gives descriptions of a part and the topic the scores of the part's current URLs.
+        query: words of the query.
+        partitions: number of partitions of words.
+    """
 
     def __init__(
         self, name: str, scores: Callable[[Descriptions, Topic], pa.Table], *, query: list[str], partitions: int
@@ -45,42 +54,10 @@ class _RankByTopic(beam.PTransform[Any, Any]):
         )
 
 
-class RankByCosine(_RankByTopic):
-    """Cosine of a URL's words and the topic's (P13 Eq. 2, see `cosine`); gives tables of `SCORED_SCHEMA`.
-
-    The input is a dict with `descriptions`, `vocabulary` and `harvested`.
-
-    Args:
-        settings: the factors of Eq. 2.
-        query: words of the query.
-        partitions: number of partitions of words.
-    """
-
-    def __init__(self, settings: cosine.CosineSettings, *, query: list[str], partitions: int) -> None:
-        super().__init__("cosine", partial(cosine.scores, settings=settings), query=query, partitions=partitions)
-
-
-class RankByKeyword(_RankByTopic):
-    """Share of the topic's words that a URL has (EC, see `keyword`); gives tables of `SCORED_SCHEMA`.
-
-    The input is a dict with `descriptions`, `vocabulary` and `harvested`.
-
-    Args:
-        settings: which words the topic has.
-        query: words of the query.
-        partitions: number of partitions of words.
-    """
-
-    def __init__(self, settings: keyword.KeywordSettings, *, query: list[str], partitions: int) -> None:
-        super().__init__("keyword", partial(keyword.scores, settings=settings), query=query, partitions=partitions)
-
-
-def make_step(ranker: str, making: Making) -> RankByCosine | RankByKeyword:
-    """A ranker's step; see `registry.step`."""
-    by_words: dict[str, Any] = {"query": list(making.query), "partitions": making.partitions}
-    if ranker == "cosine":
-        return RankByCosine(cosine.settings_of(making.options), **by_words)
-    return RankByKeyword(keyword.KeywordSettings(), **by_words)
+def make_step(ranker: str, making: Making) -> RankByTopic:
+    """The step of a ranker whose module has `scores(descriptions, topic)`; see `registry.step`."""
+    scores = function(ranker, "scores", making.options)
+    return RankByTopic(ranker, scores, query=list(making.query), partitions=making.partitions)
 
 
 class Widths(NamedTuple):

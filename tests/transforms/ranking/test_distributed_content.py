@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -20,7 +21,7 @@ from semrank.transforms.ranking.layer_steps import LEFT_OUT, RankByHmm, RankByLi
 from semrank.transforms.ranking.layer_words import LayerWordSettings
 from semrank.transforms.ranking.layers import LayerSettings
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
-from semrank.transforms.ranking.text_steps import RankByCosine, RankByKeyword
+from semrank.transforms.ranking.text_steps import RankByTopic
 from tests.transforms.ranking.small_crawls import Crawl, Page, random_crawl
 
 WORDS = LayerWordSettings(LayerSettings(3))
@@ -31,13 +32,18 @@ class Ranker(NamedTuple):
     """A ranker's two forms."""
 
     rank: Callable[..., pa.Table]
-    step: type[beam.PTransform[Any, Any]]
+    step: Callable[..., beam.PTransform[Any, Any]]
     settings: Any
 
 
+def by_topic(ranker: str, scores: Callable[..., pa.Table]) -> Callable[..., beam.PTransform[Any, Any]]:
+    """Makes the step of a ranker by the topic's words from its settings."""
+    return lambda settings, **options: RankByTopic(ranker, partial(scores, settings=settings), **options)
+
+
 RANKERS = {
-    "cosine": Ranker(cosine.rank, RankByCosine, cosine.CosineSettings(1.2, 0.6)),
-    "keyword": Ranker(keyword.rank, RankByKeyword, keyword.KeywordSettings(25)),
+    "cosine": Ranker(cosine.rank, by_topic("cosine", cosine.scores), cosine.CosineSettings(1.2, 0.6)),
+    "keyword": Ranker(keyword.rank, by_topic("keyword", keyword.scores), keyword.KeywordSettings(25)),
     "link context": Ranker(link_context.rank, RankByLinkContext, link_context.LinkContextSettings(0.6, WORDS)),
     "relevancy context": Ranker(
         relevancy_context.rank,

@@ -16,9 +16,6 @@ from semrank.transforms.frontier.exports.rows import URL_FAULTS, Fault
 Lines: TypeAlias = Callable[[Iterator[pa.Table]], Iterator[pa.Array]]
 """Turns tables of `EXPORTED` into arrays of lines."""
 
-FORMATS = ("nutch", "stormcrawler", "urlfrontier", "heritrix", "scrapy", "urls")
-"""Names of the targets."""
-
 HERITRIX_ENDINGS = (".seeds", ".schedule", ".force", ".precedence")
 """What a file for Heritrix is for stands in its name, for Heritrix too."""
 
@@ -36,30 +33,19 @@ class Target:
     faults: tuple[Fault, ...] = URL_FAULTS
 
 
-def target(name: str, file_name: str, *, total: int, fetch_interval: int = nutch.FETCH_INTERVAL) -> Target:
-    """The target of a name.
+@dataclass(frozen=True)
+class Wanted:
+    """What the lines of some targets depend on.
 
-    Args:
-        name: one of `FORMATS`.
-        file_name: name of the file to write, which tells Heritrix what it is; `.gz` at its end does not count.
-        total: number of rows to write, or a bound of it.
+    Attributes:
+        file_name: name of the file to write, from which Heritrix knows what it is for; `.gz` at its end does not count.
+        total: number of rows to write, or an upper bound of it.
         fetch_interval: seconds until Nutch fetches a page again.
-
-    Raises:
-        InputError: there is no such target, or the file's name does not fit it.
     """
-    if name == "heritrix":
-        return Target(_heritrix_lines(file_name, total), heritrix.FAULTS)
-    plain: dict[str, Lines] = {
-        "nutch": partial(nutch.lines, fetch_interval=fetch_interval),
-        "stormcrawler": stormcrawler.lines,
-        "urlfrontier": urlfrontier.lines,
-        "scrapy": scrapy.lines,
-        "urls": urls.lines,
-    }
-    if name not in plain:
-        raise InputError(f"--format: found {name}, expected one of {', '.join(FORMATS)}")
-    return Target(plain[name])
+
+    file_name: str
+    total: int
+    fetch_interval: int
 
 
 def _heritrix_lines(file_name: str, total: int) -> Lines:
@@ -72,3 +58,25 @@ def _heritrix_lines(file_name: str, total: int) -> Lines:
         return partial(heritrix.precedence, total=total)
     expected = ", ".join(HERITRIX_ENDINGS)
     raise InputError(f"--output: found {file_name}, expected a name for Heritrix that ends in one of {expected} (.gz)")
+
+
+TARGETS: dict[str, Callable[[Wanted], Target]] = {
+    "nutch": lambda wanted: Target(partial(nutch.lines, fetch_interval=wanted.fetch_interval)),
+    "stormcrawler": lambda _: Target(stormcrawler.lines),
+    "urlfrontier": lambda _: Target(urlfrontier.lines),
+    "heritrix": lambda wanted: Target(_heritrix_lines(wanted.file_name, wanted.total), heritrix.FAULTS),
+    "scrapy": lambda _: Target(scrapy.lines),
+    "urls": lambda _: Target(urls.lines),
+}
+"""Name -> how the target is written."""
+
+
+def target(name: str, file_name: str, *, total: int, fetch_interval: int = nutch.FETCH_INTERVAL) -> Target:
+    """The target of a name; see `Wanted`.
+
+    Raises:
+        InputError: there is no such target, or the file's name does not fit it.
+    """
+    if name not in TARGETS:
+        raise InputError(f"--format: found {name}, expected one of {', '.join(TARGETS)}")
+    return TARGETS[name](Wanted(file_name, total, fetch_interval))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from semrank.schemas.errors import InputError
 from semrank.transforms.frontier.exports import nutch
 from semrank.transforms.frontier.exports.rows import Selection
-from semrank.transforms.frontier.exports.targets import FORMATS, target
+from semrank.transforms.frontier.exports.targets import TARGETS, target
 from semrank.transforms.sources.urls import canonical_url
 from tests.transforms.frontier.exports import readers
 from tests.transforms.frontier.exports.frontiers import frontier, host, pieces, scores, urls
@@ -22,7 +22,7 @@ from tests.transforms.frontier.exports.frontiers import frontier, host, pieces, 
 rows = st.lists(st.tuples(urls, scores, st.booleans()), max_size=8, unique_by=lambda row: row[0])
 cuts = st.lists(st.integers(0, 12), max_size=3)
 
-FILES = {name: (name, f"{name}.txt") for name in FORMATS if name != "heritrix"} | {
+FILES = {name: (name, f"{name}.txt") for name in TARGETS if name != "heritrix"} | {
     ending: ("heritrix", f"frontier.{ending}") for ending in ("seeds", "schedule", "force", "precedence")
 }
 
