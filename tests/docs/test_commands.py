@@ -44,6 +44,10 @@ ELSEWHERE = {
     "readme:main": "tests/test_readme.py runs it in this interpreter",
     "readme:test": "it is what runs these tests",
     "tutorial:loop": "tests/crawlers/test_docs.py runs it: it needs Scrapy",
+    **{
+        f"extending:{part}": "tests/docs/test_extending.py runs it, with what the page adds to the program"
+        for part in ("start", "generated", "ranker", "log", "export")
+    },
 }
 """Blocks by their marker that are not run here, and why."""
 

@@ -1,0 +1,97 @@
+"""What docs/extending.md adds works: it is applied to a copy of the program, whose commands and tests are then run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.docs.blocks import ROOT, blocks_of, run_script
+
+PAGE = ROOT / "docs" / "extending.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+FILES = re.findall(r"^```python\n# (\S+)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+CHANGES = re.findall(r"^```diff\n--- (\S+)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+SHARED_TESTS = (
+    "tests/transforms/ranking/test_registry.py",
+    "tests/transforms/sources/logs/test_formats.py::test_each_format_has_a_sample_that_is_used",
+)
+"""Tests that look at every entry of a registry."""
+
+COPIED = ("pipelines", "transforms", "schemas", "semrank", "docs", "deploy", "tests/transforms")
+
+
+def change(path: Path, difference: str) -> None:
+    """Applies a difference without line numbers: what stands before it has to be in the file exactly once."""
+    lines = difference.splitlines(keepends=True)
+    before = "".join(line[1:] for line in lines if line[0] != "+")
+    after = "".join(line[1:] for line in lines if line[0] != "-")
+    text = path.read_text(encoding="utf-8")
+    assert text.count(before) == 1, f"{path}: {before}"
+    path.write_text(text.replace(before, after), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the program with all that the page adds."""
+    copy = tmp_path_factory.mktemp("extended")
+    unwanted = shutil.ignore_patterns("__pycache__")
+    for name in COPIED:
+        shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=unwanted)
+    for path in [*ROOT.glob("tests/*.py"), ROOT / "pyproject.toml"]:
+        shutil.copy(path, copy / path.relative_to(ROOT))
+    for name, content in FILES:
+        assert not (copy / name).exists()
+        (copy / name).write_text(content, encoding="utf-8")
+    for name, difference in CHANGES:
+        change(copy / name, difference)
+    return copy
+
+
+def environment(extended: Path) -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": str(extended), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def test_the_commands_of_the_page_run(extended: Path, tmp_path: Path) -> None:
+    """The commands find the program in its copy; what is generated is made there."""
+    programs, folder = tmp_path / "programs", tmp_path / "folder"
+    programs.mkdir()
+    folder.mkdir()
+    for name, call in (("semrank", f"{sys.executable} -m semrank.pipelines"), ("python", sys.executable)):
+        (programs / name).write_text(f'#!/bin/sh\nexec {call} "$@"\n', encoding="utf-8")
+        (programs / name).chmod(0o755)
+    variables = environment(extended) | {"PATH": f"{programs}:/usr/bin:/bin"}
+    for block in blocks_of(PAGE):
+        place = extended if block.marker == "extending:generated" else folder
+        done = run_script(block.script, place, variables, 300)
+        assert done.returncode == 0, done.stderr
+    for name in ("docs/reference.md", "deploy/dataflow/metadata.json"):
+        assert "jaccard" in (extended / name).read_text(encoding="utf-8")
+    urls = pq.read_table(folder / "round-jaccard" / "frontier", columns=["url", "selected"]).to_pylist()
+    selected = [row["url"] for row in urls if row["selected"]]
+    assert selected
+    assert (folder / "frontier.curl").read_text(encoding="utf-8") == "".join(f'url = "{url}"\n' for url in selected)
+    clicks = pq.read_table(folder / "snapshot-helpdesk" / "clicks").to_pylist()
+    assert [(row["query"], row["url"]) for row in clicks] == [("kestrel", "https://birds.example/raptors/kestrel.html")]
+
+
+def test_the_tests_of_the_page_pass(extended: Path) -> None:
+    tests = [name for name, _ in FILES if name.startswith("tests/")]
+    assert len(tests) == 3
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests, *SHARED_TESTS]
+    done = subprocess.run(command, cwd=extended, env=environment(extended), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_code_of_the_page_keeps_the_style(extended: Path) -> None:
+    names = [*dict.fromkeys(name for name, _ in FILES + CHANGES)]
+    for command in (["check"], ["format", "--check"]):
+        call = [sys.executable, "-m", "ruff", *command, *names]
+        done = subprocess.run(call, cwd=extended, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
