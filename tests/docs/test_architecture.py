@@ -1,0 +1,30 @@
+"""The page on the architecture shows the stages that a round has, and the packages that there are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.architecture import PAGE, drawing, with_drawing
+from tests.test_house import BEAM_MODULES, ROOMS
+
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+def test_the_drawing_is_the_plan_of_a_round(chain: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    drawn = drawing(str(chain / "snapshot"), str(chain / "web/seeds.txt"))
+    assert drawn.startswith("flowchart TD\n")
+    assert with_drawing(TEXT, drawn) == TEXT, "`python -m docs.architecture` makes the drawing anew"
+
+
+def test_the_folders_are_in_the_order_of_their_imports() -> None:
+    assert re.findall(r"^\| `transforms/(\w+)` \|", TEXT, re.MULTILINE) == list(ROOMS)
+
+
+def test_the_modules_with_beam_are_named() -> None:
+    others = {name for name in BEAM_MODULES if not name.endswith("steps.py")}
+    assert others == {"transforms/columnar/coder.py", "transforms/columnar/files.py", "transforms/columnar/objects.py"}
+    assert "`transforms/columnar/coder.py`, `files.py`, `objects.py`" in TEXT
