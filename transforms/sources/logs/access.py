@@ -61,6 +61,7 @@ _METHOD_BYTES = 21
 _GET = b"GET "
 _HTTP_N_N, _HTTP_N = b" HTTP/0.0", b" HTTP/0"  # 0 is any digit
 _NONE = pa.array([b"", b"-"], pa.binary())
+_NO_HOST = r"(?s)^(?:|[-_]|.*[*~^$()\\ ].*)$"
 
 _CANONICAL = pa.schema([("url", pa.string()), ("reason", pa.string())])
 _SEARCHES = pa.schema([("query", pa.string())])
@@ -350,7 +351,7 @@ class AccessReader:
         site = pa.repeat(pa.scalar(self._site, pa.binary()), count)
         if hosts is None:
             return site
-        named = _dashless(hosts)
+        named = told_hosts(hosts).fill_null(b"")
         tls = pa.nulls(count, pa.bool_()) if secure is None else secure
         tls = pc.if_else(pc.match_substring_regex(named, ":443$"), True, tls)
         tls = pc.if_else(pc.match_substring_regex(named, ":80$"), False, tls)
@@ -370,6 +371,25 @@ def _rows(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
 def _canonical_rows(values: pa.BinaryArray) -> pa.Table:
     rows = _rows((canonical_url(escaped(value)) for value in values.to_pylist()), _CANONICAL)
     return rows.append_column("host", host_of(rows["url"]))
+
+
+def told(values: pa.BinaryArray) -> pa.BinaryArray:
+    """The values with null in place of those that say "none"."""
+    return pc.if_else(pc.is_in(values, _NONE), None, values)
+
+
+def told_hosts(values: pa.BinaryArray) -> pa.BinaryArray:
+    """Names of hosts with null for what is none: dashes, nginx's catch-all `_`, wildcards, regular expressions."""
+    encoded = values.dictionary_encode()
+    known = encoded.dictionary
+    return pc.if_else(pc.match_substring_regex(known, _NO_HOST), None, known).take(encoded.indices)
+
+
+def with_query(paths: pa.BinaryArray, queries: pa.BinaryArray) -> pa.BinaryArray:
+    """Paths with the query strings that are logged by themselves, unless they have one already."""
+    asked = pc.and_(told(queries).is_valid(), pc.invert(pc.match_substring(paths.fill_null(b""), b"?")))
+    bare = pc.replace_substring_regex(queries, r"^\?", "")
+    return pc.if_else(asked, pc.binary_join_element_wise(paths, bare, pa.scalar(b"?", pa.binary())), paths)
 
 
 def _dashless(values: pa.BinaryArray) -> pa.BinaryArray:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.sources.logs.access import AccessReader, Requests, read_access_log
+from semrank.transforms.sources.logs.access import AccessReader, Requests, read_access_log, with_query
 from semrank.transforms.sources.logs.fates import Tally
 from semrank.transforms.sources.logs.options import LogOptions
 from semrank.transforms.sources.logs.quotes import quote_line
@@ -106,9 +106,7 @@ class _ExtendedReader:
         whole, stem, query = first(*_URI), first(*_STEM), first(*_QUERY)
         target = dash if stem is None and whole is None else stem if stem is not None else whole
         if stem is not None and query is not None:
-            asked = pc.not_equal(query, dash)
-            joined = pc.binary_join_element_wise(stem, query, pa.scalar(b"?", pa.binary()))
-            target = pc.if_else(asked, joined, stem)
+            target = with_query(stem, query)
         agent, referrer = first(*_AGENT), first(*_REFERRER)
         if agent is not None and self._dialect.plus_is_space:
             agent = pc.replace_substring(agent, b"+", b" ")

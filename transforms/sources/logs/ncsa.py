@@ -117,6 +117,8 @@ def _split_names(names: bytes, with_host: bool) -> dict[str, bytes] | None:
         count += 1
     listed = words[:count]
     rest = words[count:]
+    while len(rest) > 2 and rest[1] in (b"", b"-"):  # more dashes than the layout has are no account
+        del rest[1]
     if len(rest) < 2 or not all((listed[0], rest[0])):
         return None
     return {"host": host, "client": b" ".join(listed), "account": b" ".join(rest[1:])}

@@ -21,7 +21,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.transforms.sources.json_lines import whole_number
-from semrank.transforms.sources.logs.access import AccessReader, Requests, read_access_log, split_requests
+from semrank.transforms.sources.logs.access import (
+    AccessReader,
+    Requests,
+    read_access_log,
+    split_requests,
+    told,
+    told_hosts,
+    with_query,
+)
 from semrank.transforms.sources.logs.fates import Tally, truths
 from semrank.transforms.sources.logs.options import LogOptions
 from semrank.transforms.sources.logs.quotes import quote_line, quote_request
@@ -62,9 +70,9 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 }
 """Names under which a value is looked for, the best first, in lower case; a dot leads into an object."""
 
-_SCHEMES = frozenset({b"http", b"https"})
-_NO_HOST = re.compile(rb"|[-_]|.*[*~^$()\\ ].*", re.DOTALL)
-"""What nginx's `server_name` says where it is no name: the catch-all `_`, wildcards and regular expressions."""
+_SCHEMES = pa.array([b"http", b"https"], pa.binary())
+_OFTEN_NONE = frozenset({"client", "request", "target", "rewritten"})
+"""Columns of which another name tells more where the first one's value is empty or a dash."""
 
 _HEX_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
@@ -169,17 +177,13 @@ def _values(column: str, values: list[Any]) -> pa.BinaryArray:
     else:
         texts = pa.array([_bytes(value) for value in values], pa.binary())
     if column == "host":
-        return _kept(texts, lambda value: _NO_HOST.fullmatch(value) is None)
+        return told_hosts(texts)
+    if column in _OFTEN_NONE:
+        return told(texts)
     if column == "scheme":
-        return _kept(pc.ascii_lower(texts.cast(pa.string(), safe=False)).cast(pa.binary()), _SCHEMES.__contains__)
+        lower = pc.ascii_lower(texts.cast(pa.string(), safe=False)).cast(pa.binary())
+        return pc.if_else(pc.is_in(lower, _SCHEMES), lower, None)
     return texts
-
-
-def _kept(values: pa.BinaryArray, wanted: Any) -> pa.BinaryArray:
-    """The values with null in place of those that are not wanted."""
-    encoded = values.dictionary_encode()
-    known = [value if wanted(value) else None for value in encoded.dictionary.to_pylist()]
-    return pa.array(known, pa.binary()).take(encoded.indices)
 
 
 def _bytes(value: Any) -> bytes | None:
@@ -198,17 +202,17 @@ def _bytes(value: Any) -> bytes | None:
 def _requests(columns: Mapping[str, pa.BinaryArray], lines: Sequence[bytes]) -> Requests:
     method = columns["method"]
     request = columns["request"].fill_null(b"")
-    rewritten = _with_arguments(columns["rewritten"], columns["arguments"])
+    rewritten = with_query(columns["rewritten"], columns["arguments"])
     target = columns["target"]
     if pc.any(pc.greater(pc.binary_length(request), 0)).as_py():
         said_method, said_target = split_requests(*value_spans(request))
         has_line = pc.greater(pc.binary_length(request), 0)
         method = pc.coalesce(method, pc.if_else(has_line, said_method, None))
         target = pc.coalesce(target, pc.if_else(has_line, said_target, None))
-    method = method.fill_null(b"GET")
     # A whole URL tells the host, where nothing else does.
     whole = pc.and_(columns["host"].is_null(), pc.match_substring_regex(rewritten.fill_null(b""), "^https?://"))
-    target = pc.coalesce(pc.if_else(whole, rewritten, target), rewritten).fill_null(b"")
+    target = pc.coalesce(pc.if_else(whole, rewritten, target), rewritten)
+    method, target = method.fill_null(b"GET"), target.fill_null(b"")
     times, status = columns["time"], columns["status"]
 
     def quote(record: int) -> str:
@@ -228,14 +232,3 @@ def _requests(columns: Mapping[str, pa.BinaryArray], lines: Sequence[bytes]) -> 
         agent=columns["agent"],
         quote=quote,
     )
-
-
-def _with_arguments(paths: pa.BinaryArray, arguments: pa.BinaryArray) -> pa.BinaryArray:
-    """Paths with the query strings that are logged by themselves, unless they have one already."""
-    asked = pc.and_(
-        pc.greater(pc.binary_length(arguments.fill_null(b"-")), 0),
-        pc.not_equal(arguments.fill_null(b"-"), pa.scalar(b"-", pa.binary())),
-    )
-    bare = pc.invert(pc.match_substring(paths.fill_null(b""), b"?"))
-    joined = pc.binary_join_element_wise(paths, arguments, pa.scalar(b"?", pa.binary()))
-    return pc.if_else(pc.and_(asked, bare), joined, paths)

@@ -20,7 +20,7 @@ from semrank.transforms.sources.logs.options import LogOptions
 from semrank.transforms.sources.logs.quotes import quote_click_line
 from semrank.transforms.sources.logs.records import read_blocks
 from semrank.transforms.sources.logs.spans import TAB, Fields, Lines
-from semrank.transforms.sources.logs.texts import decode, quotable
+from semrank.transforms.sources.logs.texts import decode
 from semrank.transforms.sources.logs.users import subject_ids
 from semrank.transforms.sources.logs.visits import LogBatch
 
@@ -58,5 +58,5 @@ def _rows(fields: Fields, salt: bytes) -> Rows:
         session_id=None,
         user_group=None,
         keywords=None,
-        quote=lambda record: quotable(fields.lines.text(record)),
+        quote=lambda record: quote_click_line(fields.lines.text(record)),
     )

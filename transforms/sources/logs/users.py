@@ -21,7 +21,8 @@ _ADDRESS = re.compile(
 )
 _CLOCK = re.compile(r"[0-9]{1,4}(?::[0-9]{2}){2,3}:?")
 _LONE_ADDRESS = r"^[0-9A-Fa-f.]+$"  # the usual client, which needs no second look
-_BETWEEN_CLIENTS = re.compile(rb"(?:[\s,;()\"'+]|%20)+")
+_BETWEEN_CLIENTS = re.compile(rb"(?:[\s,;|()\"'+]|%20|for=)+", re.IGNORECASE)
+_MAPPED = re.compile(rb"::ffff:(?=[0-9]+\.)", re.IGNORECASE)  # an IPv4 address as a socket of IPv6 has it
 _WITH_PORT = re.compile(rb"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+")
 _HIDDEN_CLIENTS = frozenset({b"", b"-", b"unknown"})
 
@@ -109,7 +110,7 @@ def first_client(value: bytes) -> bytes:
     """
     words = [word for word in _BETWEEN_CLIENTS.split(value) if word.lower() not in _HIDDEN_CLIENTS]
     addresses = filter(None, map(address_of, words))
-    return next(addresses, words[0] if words else value)
+    return _MAPPED.sub(b"", next(addresses, words[0] if words else value))
 
 
 def subject_ids(format_name: str, subjects: pa.StringArray, salt: bytes) -> pa.StringArray:

@@ -268,6 +268,12 @@ def test_iis_logs_are_read_and_may_change_their_columns() -> None:
     assert read_all("w3c", row.encode()).rejected == {"columns-unknown": 1}
 
 
+@pytest.mark.parametrize("query", ["x=1", "?x=1"])
+def test_query_strings_with_their_mark_and_without(query: str) -> None:
+    row = f"2012-02-10 21:42:07 10.0.0.1 GET /p {query} 443 - 203.0.113.7 - - 200\n"
+    assert read_all("w3c", (W3C + row).encode()).visits[0]["url"] == "https://www.example.com/p?x=1"
+
+
 def test_a_space_is_a_plus_in_the_user_agent_of_iis() -> None:
     robot = W3C + "2012-02-10 21:42:07 10.0.0.1 GET /p - 80 - 203.0.113.7 Mediapartners+(Googlebot) - 200\n"
     assert read_all("w3c", robot.encode()).ignored["robot"] == 1

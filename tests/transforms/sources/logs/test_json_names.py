@@ -79,6 +79,10 @@ def test_fates_in_logs_of_caddy_and_traefik() -> None:
         ({"path": "/d", "query_string": "id=7", "host": HOST}, "https://www.example.org/d?id=7"),
         ({"uri": "/d?id=7", "args": "id=7", "host": HOST}, "https://www.example.org/d?id=7"),
         ({"uri": "/d", "args": "-", "host": HOST}, "https://www.example.org/d"),
+        ({"uri": "/d", "query_string": "?id=7", "host": HOST}, "https://www.example.org/d?id=7"),
+        ({"request": "-", "uri": "/d", "host": HOST}, "https://www.example.org/d"),
+        ({"request_uri": "-", "request": "GET /d HTTP/1.1", "host": HOST}, "https://www.example.org/d"),
+        ({"request_uri": "", "uri": "/d", "host": HOST}, "https://www.example.org/d"),
         ({"uri": "/d", "args": "", "host": HOST}, "https://www.example.org/d"),
         ({"request_uri": "/d", "args": "page=rewritten", "host": HOST}, "https://www.example.org/d"),
         ({"request_uri": "/e", "host": "_", "server_name": HOST}, "https://www.example.org/e"),
@@ -98,6 +102,15 @@ def test_which_field_tells_the_page(fields: dict[str, str], url: str | None) -> 
         assert [visit["url"][:24] for visit in outcome.visits] == ["https://www.example.org/"]
     else:
         assert [visit["url"] for visit in outcome.visits] == [url]
+
+
+@pytest.mark.parametrize("none", ["-", ""])
+def test_the_client_is_the_one_passed_on_where_no_other_is_told(none: str) -> None:
+    entry = {"time_iso8601": TIME, "request_uri": "/a", "host": HOST, "http_user_agent": BROWSER}
+    passed = {"remote_addr": none, "http_x_forwarded_for": "203.0.113.9, 198.51.100.7"}
+    lines = [json.dumps({**entry, **client}) for client in (passed, {"remote_addr": "203.0.113.9"})]
+    one, other = read_all("nginx-json", "\n".join(lines).encode(), NO_SITE).visits
+    assert one["user_id"] == other["user_id"]
 
 
 def test_objects_without_a_known_field_are_told() -> None:

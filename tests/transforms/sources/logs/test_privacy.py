@@ -32,6 +32,11 @@ FIRST, SECOND, THIRD, SIXTH = "203.0.113.9", "198.51.100.7", "192.0.2.33", "2001
         (f'"{FIRST}, {SECOND}"', FIRST),
         (f"{FIRST},+{SECOND}", FIRST),
         (f"{FIRST},%20{SECOND}", FIRST),
+        (f"{FIRST}|{SECOND}", FIRST),
+        (f"for={FIRST}", FIRST),
+        (f'For="{FIRST}:4711";proto=https, for={SECOND}', FIRST),
+        (f"::ffff:{FIRST}", FIRST),
+        (f"[::FFFF:{FIRST}]:443, {SECOND}", FIRST),
         ("pc-7.example.net", "pc-7.example.net"),
         ("unknown, pc-7.example.net", "pc-7.example.net"),
         ("unknown", "unknown"),
@@ -97,6 +102,19 @@ def test_hosts_that_resemble_addresses_are_hosts(host: str) -> None:
     assert visit["url"] == f"https://{host}/a/b.html"
 
 
+@pytest.mark.parametrize("host", ["-", "_", "*.example.org", "~^www."])
+def test_hosts_that_are_none_are_not_taken_for_names(host: str) -> None:
+    line = f"{host} {combined_line()}".encode()
+    assert read_all("vhost-combined", line, LogOptions(user_salt="a test's key")).rejected == {"host-missing": 1}
+    assert read_all("vhost-combined", line).visits[0]["url"] == "https://www.example.com/a/b.html"
+
+
+@pytest.mark.parametrize("names", ["- - -", "-  -", "www.example.org - -"])
+def test_dashes_are_no_account_that_all_visitors_share(names: str) -> None:
+    lines = "".join(combined_line(client=f"203.0.113.{host}").replace(" - - ", f" {names} ") for host in range(9))
+    assert len({visit["user_id"] for visit in read_all("combined", lines.encode()).visits}) == 9
+
+
 def test_visitors_behind_one_proxy_stay_apart() -> None:
     lines = "".join(combined_line(client=f"203.0.113.{host} (198.51.100.7)") for host in range(9))
     assert len({visit["user_id"] for visit in read_all("combined", lines.encode()).visits}) == 9
@@ -131,6 +149,7 @@ UNUSABLE = {
     "alb": [f"h2 2024-03-12T10:00:00Z app/lb {FIRST}:51234 jane.doe\n"],
     "cloudfront": [W3C.replace(" ", "\t") + f"2024-03-12\t10:00:00\tGET\t/a\t-\tjane.doe\t{FIRST}\n"],
     "aol": ["jane.doe\tmoon\n", "jane.doe moon 2006-03-01 http://a.example/?u=jane.doe\n"],
+    "orcas": ["10\tjane.doe\tD1\tnot a url\n", "10\tjane.doe\n"],
     "sogou": ["jane.doe moon 1 1 www.example.org/\n", "00:00:01\tjane.doe\tx\n"],
     "yandex": ["7\tM\tx\tjane.doe\n", "jane.doe\n"],
     "matomo": [json.dumps({"idVisit": 7, "userId": "jane.doe", "visitIp": FIRST, "actionDetails": "5ecre7"})],
