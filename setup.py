@@ -6,6 +6,7 @@ from pathlib import Path
 from setuptools import find_namespace_packages, setup
 
 TEST = [
+    "cryptography>=42",
     "rdflib>=7",
     "SQLAlchemy>=2",
     "hmmlearn>=0.3.3",
@@ -58,7 +59,6 @@ setup(
     install_requires=[
         "apache-beam>=2.77,<2.78",
         "can-ada>=3,<4",
-        "cryptography>=42",
         "crawler-user-agents>=1.67",
         "fastwarc>=2.0,<3",
         "icu4py>=1.2,<2",
@@ -82,7 +82,7 @@ setup(
     ],
     extras_require={
         "ontology": ["rdflib>=7", "SQLAlchemy>=2"],
-        "crawlers": ["scrapy>=2.14", "scrapy-redis>=0.9", "warcio>=1.7.4"],
+        "crawlers": ["cryptography>=42", "scrapy>=2.14", "scrapy-redis>=0.9", "warcio>=1.7.4"],
         "report": ["matplotlib>=3.8"],
         "aws": ["apache-beam[aws]>=2.77,<2.78", "boto3>=1.35.7"],
         "cloud-test": ["gcp-storage-emulator>=2024.8", "moto[server]>=5.0.14"],

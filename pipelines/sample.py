@@ -69,7 +69,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _serve(arguments: argparse.Namespace) -> int:
     """Serve the sample until the user interrupts it."""
     # Certificates are only needed for --serve.
-    from semrank.pipelines.sample_server import SampleServer
+    try:
+        from semrank.pipelines.sample_server import SampleServer
+    except ModuleNotFoundError as cause:
+        raise InputError(f"--serve: {cause.name} is missing, which the extra `crawlers` installs") from cause
 
     port: int = arguments.serve
     if arguments.overwrite:

@@ -123,3 +123,12 @@ def test_what_does_not_go_together(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in ([], ["--serve", "0", "--output", "web"]):
         with pytest.raises(SystemExit, match="2"):
             main(["sample", *arguments])
+
+
+def test_without_cryptography_the_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "semrank.pipelines.sample_server")
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    assert main(["sample", "--serve", "0"]) == 2
+    assert "--serve: cryptography is missing, which the extra `crawlers` installs" in capsys.readouterr().err
