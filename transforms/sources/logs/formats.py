@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import BinaryIO, Literal, Protocol
+from typing import BinaryIO, Protocol
 
 from semrank.schemas.errors import InputError
 from semrank.transforms.sources.logs import (
@@ -49,7 +49,6 @@ class LogFormat:
     Attributes:
         name: as in `--log NAME=GLOB`.
         read: its reader.
-        yields: the table it fills: "visits" still have to be made click sequences, "clicks" are that already.
         splittable: whether byte ranges of an uncompressed file can be read on their own under these options.
         record_start: regular expression of the first line of a record of several lines, for `line_range`.
         needs_salt: whether it holds addresses or names, so that `--user-salt` is required.
@@ -59,7 +58,6 @@ class LogFormat:
 
     name: str
     read: Read
-    yields: Literal["clicks", "visits"]
     splittable: Callable[[LogOptions], bool] = _always
     record_start: bytes | None = None
     needs_salt: bool = False
@@ -82,27 +80,26 @@ class LogFormat:
 FORMATS: Mapping[str, LogFormat] = {
     log_format.name: log_format
     for log_format in (
-        LogFormat(alb.FORMAT, alb.read, "visits", needs_salt=True),
-        LogFormat(aol.FORMAT, aol.read, "clicks"),
-        LogFormat(cloudfront.FORMAT, cloudfront.read, "visits", splittable=_never, needs_salt=True),
-        LogFormat(combined.FORMAT, combined.read, "visits", needs_salt=True, needs_site=True),
-        LogFormat(common.FORMAT, common.read, "visits", needs_salt=True, needs_site=True),
-        LogFormat(matomo.FORMAT, matomo.read, "clicks", splittable=_never, needs_salt=True),
-        LogFormat(nginx_json.FORMAT, nginx_json.read, "visits", needs_salt=True),
-        LogFormat(orcas.FORMAT, orcas.read, "clicks"),
-        LogFormat(sogou.FORMAT, sogou.read, "clicks"),
+        LogFormat(alb.FORMAT, alb.read, needs_salt=True),
+        LogFormat(aol.FORMAT, aol.read),
+        LogFormat(cloudfront.FORMAT, cloudfront.read, splittable=_never, needs_salt=True),
+        LogFormat(combined.FORMAT, combined.read, needs_salt=True, needs_site=True),
+        LogFormat(common.FORMAT, common.read, needs_salt=True, needs_site=True),
+        LogFormat(matomo.FORMAT, matomo.read, splittable=_never, needs_salt=True),
+        LogFormat(nginx_json.FORMAT, nginx_json.read, needs_salt=True),
+        LogFormat(orcas.FORMAT, orcas.read),
+        LogFormat(sogou.FORMAT, sogou.read),
         LogFormat(
             table.FORMAT,
             table.read,
-            "clicks",
             splittable=lambda options: not table.has_header(options),
             needs_salt=True,
             needs_columns=True,
         ),
-        LogFormat(vhost_combined.FORMAT, vhost_combined.read, "visits", needs_salt=True),
-        LogFormat(w3c.FORMAT, w3c.read, "visits", splittable=_never, needs_salt=True),
-        LogFormat(wikipedia_clickstream.FORMAT, wikipedia_clickstream.read, "clicks"),
-        LogFormat(yandex.FORMAT, yandex.read, "clicks", record_start=yandex.RECORD_START),
+        LogFormat(vhost_combined.FORMAT, vhost_combined.read, needs_salt=True),
+        LogFormat(w3c.FORMAT, w3c.read, splittable=_never, needs_salt=True),
+        LogFormat(wikipedia_clickstream.FORMAT, wikipedia_clickstream.read),
+        LogFormat(yandex.FORMAT, yandex.read, record_start=yandex.RECORD_START),
     )
 }
 """All formats by name."""

@@ -82,8 +82,7 @@ def test_each_format_has_a_sample_that_is_used() -> None:
     for name in LINE_FORMATS:
         outcome = read_all(name, sample(name))
         assert outcome.used > 0
-        assert bool(outcome.visits) == (FORMATS[name].yields == "visits")
-        assert bool(outcome.clicks) == (FORMATS[name].yields == "clicks")
+        assert bool(outcome.visits) != bool(outcome.clicks)
 
 
 @st.composite
