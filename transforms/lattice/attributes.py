@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,23 +62,6 @@ class AttributeStatistics:
     object_count: int
     supports: Int64s
     row_lengths: Int64s
-
-    @classmethod
-    def merge(cls, parts: Iterable[AttributeStatistics]) -> AttributeStatistics:
-        """The statistics of disjoint sets of objects together.
-
-        Raises:
-            ValueError: there is no part, or they are about different numbers of attributes.
-        """
-        listed = list(parts)
-        sizes = {len(part.supports) for part in listed}
-        if len(sizes) != 1:
-            raise ValueError(f"statistics of {sorted(sizes)} attributes found, expected one number of attributes")
-        return cls(
-            sum(part.object_count for part in listed),
-            np.sum([part.supports for part in listed], axis=0, dtype=np.int64),
-            np.sum([part.row_lengths for part in listed], axis=0, dtype=np.int64),
-        )
 
 
 def attribute_statistics(context: FormalContext, order: AttributeOrder | None = None) -> AttributeStatistics:

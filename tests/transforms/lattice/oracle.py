@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.lattice.attributes import AttributeOrder, AttributeStatistics, attribute_statistics
 from semrank.transforms.lattice.context import Concepts, FormalContext
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
@@ -114,3 +115,13 @@ def topical_context(
         everywhere = common + topics * per_topic + np.flatnonzero(random.random(frequent) < 0.3)
         rows.append({*(common + topic * per_topic + own).tolist(), *popular.tolist(), *everywhere.tolist()})
     return FormalContext.from_rows(rows, common + topics * per_topic + frequent)
+
+
+def added_statistics(parts: Sequence[FormalContext], order: AttributeOrder | None) -> AttributeStatistics:
+    """The statistics of the parts of a context, added up."""
+    found = [attribute_statistics(part, order) for part in parts]
+    return AttributeStatistics(
+        sum(part.object_count for part in found),
+        np.sum([part.supports for part in found], axis=0, dtype=np.int64),
+        np.sum([part.row_lengths for part in found], axis=0, dtype=np.int64),
+    )

@@ -7,12 +7,11 @@ from hypothesis import strategies as st
 
 from semrank.transforms.lattice.attributes import (
     AttributeOrder,
-    AttributeStatistics,
     attribute_statistics,
     predicted_work,
 )
 from semrank.transforms.lattice.context import FormalContext
-from tests.transforms.lattice.oracle import contexts, topical_context
+from tests.transforms.lattice.oracle import added_statistics, contexts, topical_context
 
 
 def test_order_is_by_support_and_then_number() -> None:
@@ -35,7 +34,7 @@ def test_statistics_of_parts_add_up(context: FormalContext, min_support: int, se
     parts = [context.select_rows(np.flatnonzero(part == number)) for number in range(3)]
     for counted in (None, order):
         whole = attribute_statistics(context, counted)
-        merged = AttributeStatistics.merge(attribute_statistics(rows, counted) for rows in parts)
+        merged = added_statistics(parts, counted)
         assert merged.object_count == whole.object_count == context.object_count
         assert merged.supports.tolist() == whole.supports.tolist()
         assert merged.row_lengths.tolist() == whole.row_lengths.tolist()
@@ -45,14 +44,6 @@ def test_statistics_of_parts_add_up(context: FormalContext, min_support: int, se
             rows = [row & kept if row & kept else row for row in rows]
         for attribute in range(context.attribute_count) if counted is None else order.attributes.tolist():
             assert whole.row_lengths[attribute] == sum(len(row) for row in rows if attribute in row)
-
-
-def test_statistics_of_nothing_or_of_unlike_contexts_are_refused() -> None:
-    one, other = (attribute_statistics(FormalContext.from_rows([[0]], count)) for count in (1, 2))
-    with pytest.raises(ValueError, match=r"statistics of \[\] attributes found"):
-        AttributeStatistics.merge([])
-    with pytest.raises(ValueError, match=r"statistics of \[1, 2\] attributes found"):
-        AttributeStatistics.merge([one, other])
 
 
 def test_work_is_the_entries_where_nothing_can_be_extended() -> None:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from semrank.transforms.lattice.attributes import (
     AttributeOrder,
-    AttributeStatistics,
     attribute_statistics,
     predicted_work,
 )
@@ -18,7 +17,15 @@ from semrank.transforms.lattice.bundles import Bundle, plan_bundles
 from semrank.transforms.lattice.closed_sets import closed_sets
 from semrank.transforms.lattice.context import FormalContext
 from semrank.transforms.lattice.search_space import RankedContext
-from tests.transforms.lattice.oracle import Pair, check, concepts_by_definition, contexts, listed, topical_context
+from tests.transforms.lattice.oracle import (
+    Pair,
+    added_statistics,
+    check,
+    concepts_by_definition,
+    contexts,
+    listed,
+    topical_context,
+)
 
 
 @st.composite
@@ -120,7 +127,7 @@ def test_measured_concepts_are_spread(from_counts: bool) -> None:
 
 def test_the_plan_is_the_same_for_the_same_counts() -> None:
     parts = [CONTEXT.select_rows(range(start, 400, 3)) for start in (2, 0, 1)]
-    merged = AttributeStatistics.merge(attribute_statistics(part, ORDER) for part in parts)
+    merged = added_statistics(parts, ORDER)
     once = plan_bundles(attribute_statistics(CONTEXT, ORDER), ORDER, largest_share=0.01, least_work=0)
     assert plan_bundles(merged, ORDER, largest_share=0.01, least_work=0) == once
     assert once == sorted(once, key=lambda bundle: (*bundle.prefix, bundle.start))

@@ -9,12 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semrank.transforms.columnar.arrays import Int64s
-from semrank.transforms.lattice.attributes import AttributeOrder, AttributeStatistics, attribute_statistics
+from semrank.transforms.lattice.attributes import AttributeOrder
 from semrank.transforms.lattice.bundles import Bundle, plan_bundles
 from semrank.transforms.lattice.closed_sets import closed_sets
 from semrank.transforms.lattice.conditional import ConditionalRows, conditional_rows
 from semrank.transforms.lattice.context import FormalContext
-from tests.transforms.lattice.oracle import check, concepts_by_definition, contexts, listed, topical_context
+from tests.transforms.lattice.oracle import (
+    added_statistics,
+    check,
+    concepts_by_definition,
+    contexts,
+    listed,
+    topical_context,
+)
 from tests.transforms.lattice.test_bundles import partitions, rows_of
 
 
@@ -59,9 +66,7 @@ def test_a_planned_context_of_several_parts(parts: int, kernel: Literal["numpy",
     context = topical_context(seed=5, objects=500, topics=5, per_topic=10, common=10, length=6, copies=0.2)
     ids = np.arange(500, dtype=np.int64) * 7
     order = AttributeOrder.of(context.supports(), 2)
-    statistics = AttributeStatistics.merge(
-        attribute_statistics(context.select_rows(range(start, 500, parts)), order) for start in range(parts)
-    )
+    statistics = added_statistics([context.select_rows(range(start, 500, parts)) for start in range(parts)], order)
     bundles = plan_bundles(statistics, order, largest_share=0.01, least_work=0)
     assert any(bundle.prefix for bundle in bundles)
     gathered = shuffled(context, ids, order, bundles, parts, seed=1)
