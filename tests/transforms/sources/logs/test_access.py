@@ -270,7 +270,8 @@ def test_iis_logs_are_read_and_may_change_their_columns() -> None:
 
 @pytest.mark.parametrize("query", ["x=1", "?x=1"])
 def test_query_strings_with_their_mark_and_without(query: str) -> None:
-    row = f"2012-02-10 21:42:07 10.0.0.1 GET /p {query} 443 - 203.0.113.7 - - 200\n"
+    agent = BROWSER.replace(" ", "+")
+    row = f"2012-02-10 21:42:07 10.0.0.1 GET /p {query} 443 - 203.0.113.7 {agent} - 200\n"
     assert read_all("w3c", (W3C + row).encode()).visits[0]["url"] == "https://www.example.com/p?x=1"
 
 
