@@ -103,6 +103,12 @@ def read_html(
     return HtmlPage(title, text, _declared_language(tree) or guess_language(text), links)
 
 
+def text_of_markup(markup: str) -> str:
+    """The words of a piece of HTML, as of a title or link with its tags; what exceeds a title's length is cut."""
+    tree = HTMLTree.parse(markup[: 4 * MAX_TITLE_CHARS])
+    return tree.title or (link_words(tree.body, MAX_TITLE_CHARS) or "" if tree.body is not None else "")
+
+
 class _Taken:
     """The elements of a page that are looked at, by what they are for."""
 
@@ -124,7 +130,7 @@ class _Taken:
             elif tag == "meta":
                 self._meta(element, links)
             elif tag == "base":
-                if self._base is None:  # the first one counts
+                if self._base is None and not is_foreign(element):  # the first one counts
                     self._base = element.get_attribute("href") or ""
             elif tag == "link":
                 if "canonical" in (element.get_attribute("rel") or "").lower().split():

@@ -8,7 +8,7 @@ Items have the fields that their authors gave them, so each column is looked for
 | fetched_at | fetched_at, crawled_at, scraped_at, timestamp, date, time |
 | status | status, status_code |
 | title | title |
-| text | text, content, body, html, body_html |
+| text | text, content, body; html, body_html, which are HTML however they begin |
 | language | language, lang |
 | links | links, outlinks: URLs, or objects with url or href, text or anchor, nofollow |
 | aliases | redirect_urls, redirected_from: the URLs that were passed through |
@@ -26,12 +26,12 @@ import pyarrow as pa
 
 from semrank.transforms.sources.batch import BatchBuilder, SourceBatch, well_formed
 from semrank.transforms.sources.bounded import UnreadableError, read_page
-from semrank.transforms.sources.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language
+from semrank.transforms.sources.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language, text_of_markup
 from semrank.transforms.sources.json_lines import parse_object, quote, read_lines, status_code
 from semrank.transforms.sources.languages import language_code
 from semrank.transforms.sources.links import PageLinks, squeeze
 from semrank.transforms.sources.logs.times import written_times
-from semrank.transforms.sources.media import looks_like_markup
+from semrank.transforms.sources.media import XHTML_TYPES, computed_type, looks_like_markup
 from semrank.transforms.sources.pages import REDIRECT, CrawlLimits, Fetch, page, settle_status
 from semrank.transforms.sources.urls import canonical_url
 
@@ -40,9 +40,11 @@ STAGE = "scrapy"
 URL_FIELDS = ("url", "response_url", "page_url", "link")
 TIME_FIELDS = ("fetched_at", "crawled_at", "scraped_at", "timestamp", "date", "time")
 STATUS_FIELDS = ("status", "status_code")
-TEXT_FIELDS = ("text", "content", "body", "html", "body_html")
+HTML_FIELDS = ("html", "body_html")
+TEXT_FIELDS = ("text", "content", "body", *HTML_FIELDS)
 LANGUAGE_FIELDS = ("language", "lang")
 LINK_FIELDS = ("links", "outlinks")
+_TRUE = frozenset({"true", "1", "1.0", "yes"})
 PASSED_FIELDS = ("redirect_urls", "redirected_from")
 
 
@@ -84,7 +86,12 @@ def _settle(builder: BatchBuilder, item: Mapping[str, Any], described: str, limi
         builder.reject(reason or "url-invalid", described)
         return
     fetched_at = _time(_single(_first(item, TIME_FIELDS)))
-    fetch = Fetch(url, fetched_at, status_code(_single(_first(item, STATUS_FIELDS))), None, described)
+    if fetched_at is None:
+        builder.count("date-missing-or-invalid")
+    told = _single(_first(item, STATUS_FIELDS))
+    fetch = Fetch(url, fetched_at, status_code(told), None, described)
+    if told is not None and fetch.status is None:
+        builder.count("status-invalid")
     for passed in _strings(_first(item, PASSED_FIELDS)):
         origin = canonical_url(passed).url
         if origin is not None and origin != url:
@@ -92,20 +99,22 @@ def _settle(builder: BatchBuilder, item: Mapping[str, Any], described: str, limi
     if settle_status(builder, fetch, None):
         return
     content = _text(item, TEXT_FIELDS)
-    title = _text(item, ("title",))
+    title = _shown(_text(item, ("title",)))
     language = language_code(_text(item, LANGUAGE_FIELDS))
-    listed = _first(item, LINK_FIELDS)
+    listed = _listed(_first(item, LINK_FIELDS))
     links = PageLinks(url, limits.max_links, limits.robots_name)
-    if isinstance(listed, list):
+    if listed is not None:
         _take_links(listed, links)
-    if content is not None and looks_like_markup(content):
+    if content is not None and (_has_html(item) or looks_like_markup(content)):
+        body = content.encode("utf-8", "replace")
         html = read_page(
-            content.encode("utf-8", "replace"),
+            body,
             seconds=limits.record_seconds,
             url=url,
             charset="utf-8",
             max_links=limits.max_links,
             robots_name=limits.robots_name,
+            xml=computed_type(None, body) in XHTML_TYPES,
         )
         page(
             builder,
@@ -113,7 +122,7 @@ def _settle(builder: BatchBuilder, item: Mapping[str, Any], described: str, limi
             title=None if html.links.noindex else squeeze(title, MAX_TITLE_CHARS) or html.title,
             text=html.text or "",
             language=language or html.language,
-            links=links if isinstance(listed, list) else html.links,
+            links=links if listed is not None else html.links,
         )
         return
     text = None if content is None else content[:MAX_TEXT_CHARS].strip()
@@ -127,15 +136,31 @@ def _settle(builder: BatchBuilder, item: Mapping[str, Any], described: str, limi
     )
 
 
+def _has_html(item: Mapping[str, Any]) -> bool:
+    """Whether the content of an item is of a field whose name says that it is HTML."""
+    return next((name in HTML_FIELDS for name in TEXT_FIELDS if item.get(name) is not None), False)
+
+
+def _shown(text: str | None) -> str | None:
+    """A title or anchor as a reader sees it, where an item has the element with its tags."""
+    return text_of_markup(text) if text is not None and looks_like_markup(text) else text
+
+
+def _listed(value: Any) -> list[Any] | None:
+    """The links of an item, of which one may stand alone; None where it lists none."""
+    return [value] if isinstance(value, str | dict) else value if isinstance(value, list) else None
+
+
 def _take_links(listed: list[Any], links: PageLinks) -> None:
-    for link in listed:
+    for link in map(_single, listed):
         if isinstance(link, str):
             links.link(link, None, None)
         elif isinstance(link, dict):
             href = _single(_first(link, ("url", "href")))
             if isinstance(href, str):
-                nofollow = _single(link.get("nofollow")) is True
-                links.link(href, _text(link, ("text", "anchor")), "nofollow" if nofollow else None)
+                nofollow = str(_single(link.get("nofollow"))).strip().lower() in _TRUE
+                anchor = _shown(_text(link, ("text", "anchor")))
+                links.link(href, anchor, "nofollow" if nofollow else _text(link, ("rel",)))
 
 
 def _first(item: Mapping[str, Any], names: tuple[str, ...]) -> Any:

@@ -79,6 +79,8 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
         _text(about, "WARC-Payload-Digest"),
         described,
     )
+    if fetch.fetched_at is None:
+        builder.count("date-missing-or-invalid")
     headers = _headers(_member(http, "Headers"))
     if kind.lower() == "revisit":
         told = {name.lower(): value for name, value in about.items() if isinstance(value, str)}

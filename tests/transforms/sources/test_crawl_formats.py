@@ -329,6 +329,63 @@ def test_items_with_html_are_read_as_pages() -> None:
 
 
 @pytest.mark.parametrize(
+    ("fields", "title", "text"),
+    [
+        ({"html": "<svg><title>Icon</title></svg><p>Words"}, None, "Words"),
+        ({"body_html": ["<x-card>Words</x-card>"]}, None, "Words"),
+        ({"html": "Words &amp; more"}, None, "Words & more"),
+        ({"text": "Words &amp; more"}, None, "Words &amp; more"),
+        ({"text": "<x-card> is an element"}, None, "<x-card> is an element"),
+        (
+            {
+                "body": "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><head><script src='a'/>"
+                "<title>T</title></head><body><p>Words</p></body></html>"
+            },
+            *("T", "Words"),
+        ),
+        ({"title": "<title>Alpine huts</title>"}, "Alpine huts", None),
+        ({"title": "<h1>Alpine<br>huts <b>op</b>en</h1>"}, "Alpine huts open", None),
+        ({"title": "a < b"}, "a < b", None),
+    ],
+)
+def test_markup_in_items(fields: dict[str, Any], title: str | None, text: str | None) -> None:
+    (row,) = from_scrapy({"url": URL, **fields})["pages"]
+    assert (row["title"], row["text"]) == (title, text)
+
+
+@pytest.mark.parametrize(
+    ("links", "found"),
+    [
+        ("/a", [(None, False)]),
+        ({"url": "/a", "text": "<a href=/a>A<br>b</a>"}, [("A b", False)]),
+        ([["/a"]], [(None, False)]),
+        ([{"href": "/a", "nofollow": "True"}], [(None, True)]),
+        ([{"href": "/a", "nofollow": 1}], [(None, True)]),
+        ([{"href": "/a", "nofollow": "false"}], [(None, False)]),
+        ([{"href": "/a", "rel": "nofollow noopener"}], [(None, True)]),
+    ],
+)
+def test_links_of_items(links: Any, found: list[tuple[str | None, bool]]) -> None:
+    rows = from_scrapy({"url": URL, "links": links})["links"]
+    assert [(row["anchor_text"], row["nofollow"]) for row in rows] == found
+    assert {row["target_url"] for row in rows} == {"http://example.com/a"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "counters"),
+    [
+        ({"status": 200, "date": "2024-03-01"}, {}),
+        ({"status": "404 Not Found", "date": "2024-03-01"}, {"status-invalid": 1}),
+        ({"status": 200.5, "date": "2024-03-01"}, {"status-invalid": 1}),
+        ({"date": "yesterday"}, {"date-missing-or-invalid": 1}),
+        ({}, {"date-missing-or-invalid": 1}),
+    ],
+)
+def test_values_of_items_that_are_none_are_counted(fields: dict[str, Any], counters: dict[str, int]) -> None:
+    assert from_scrapy({"url": URL, **fields})["counters"] == counters
+
+
+@pytest.mark.parametrize(
     ("item", "reason"),
     [
         ("{", "json-invalid"),

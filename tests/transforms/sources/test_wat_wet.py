@@ -46,6 +46,13 @@ def test_statuses_are_numbers_or_digits(status: Any, number: int | None) -> None
     assert page["status"] == number
 
 
+def test_bad_dates_are_counted() -> None:
+    bad = json.loads(envelope().partition(b"\r\n\r\n")[2])
+    bad["Envelope"]["WARC-Header-Metadata"]["WARC-Date"] = "yesterday"
+    found = ingest(warc(json.dumps(bad).encode(), URL, kind="metadata", content_type="application/json"))
+    assert (found["pages"][0]["fetched_at"], found["counters"]) == (None, {"date-missing-or-invalid": 1})
+
+
 HTML = {
     "Head": {
         "Title": " A\ntitle ",
