@@ -20,6 +20,7 @@ MAX_PRESCAN_BYTES = 1 << 16
 """Bytes in which a declaration counts that stands in the page's head, as in Chromium."""
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_WIDE_STARTS = tuple(("<?x".encode(encoding), encoding) for encoding in ("utf-16-le", "utf-16-be"))
 # The standard reads these by larger tables, which the codecs know by other names.
 _SUPERSETS = {"gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs", "iso8859-11": "cp874"}
 # Labels whose encodings Resiliparse leaves out; declared on a page, the first one is windows-1252.
@@ -64,7 +65,7 @@ def decode_html(body: bytes, charset: str | None = None, *, xml: bool = False) -
     for mark, encoding in _BOMS:
         if body.startswith(mark):
             return body[len(mark) :].decode(encoding, "replace")
-    declared = _known(charset) or (_xml_encoding(body) if xml else declared_encoding(body))
+    declared = _known(charset) or _wide_encoding(body) or (_xml_encoding(body) if xml else declared_encoding(body))
     if declared is not None:
         return _decode(body, declared)
     if b"\x1b" not in body:  # the escape-driven encodings are valid UTF-8 as well
@@ -192,6 +193,11 @@ def _meta_encoding(attributes: dict[bytes, bytes]) -> str | None:
         found = _CHARSET_IN_CONTENT.search(attributes.get(b"content", b""))
         label = (found["double"] or found["single"] or found["bare"] or b"") if found else None
     return None if label is None else _declared(label)
+
+
+def _wide_encoding(body: bytes) -> str | None:
+    """The encoding of a page without a byte order mark that begins with an XML declaration in UTF-16."""
+    return next((encoding for start, encoding in _WIDE_STARTS if body.startswith(start)), None)
 
 
 def _xml_encoding(body: bytes) -> str | None:

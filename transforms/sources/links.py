@@ -130,8 +130,8 @@ class PageLinks:
             self._link(href, anchor, rel)
 
     def frame(self, src: str) -> None:
-        """Take a frame, whose page is where this page leads."""
-        if not self._is_over_cap():
+        """Take a frame, whose page is where this page leads; without an address it is empty."""
+        if src.strip() and not self._is_over_cap():
             self.counters["links-from-frames"] += 1
             self._link(src, None, None)
 

@@ -103,10 +103,17 @@ def urls_that_lost_parameters() -> int:
 def without_noise(query: str) -> str:
     """A query without session ids, tracking parameters and empty ones."""
     pairs = [pair for pair in query.split("&") if pair]
-    kept = [pair for pair in pairs if not _is_noise(pair)]
-    if len(kept) < len(pairs):
+    kept = [_without_head(pair) for pair in pairs]
+    if kept != pairs:
         _state.lost += 1
-    return "&".join(kept)
+    return "&".join(filter(None, kept))
+
+
+def _without_head(pair: str) -> str:
+    """A pair without what is noise in it; some sites part pairs by `;`, behind which further ones are kept."""
+    while pair and _is_noise(pair.partition(";")[0]):
+        pair = pair.partition(";")[2]
+    return pair
 
 
 def _is_noise(pair: str) -> bool:

@@ -31,7 +31,7 @@ SILENT = frozenset(_SILENT_NAMES.split())
 UNBROKEN = "dialog, legend, menu, search, summary"
 """Selector of those in `BREAKING` that Resiliparse's text does not break at, and that pages have (each costs time)."""
 
-HIDDEN = "[hidden], [style*=none], [style*=hidden], canvas, desc, rp"
+HIDDEN = "[hidden], [style*=none i], [style*=hidden i], canvas, desc, rp"
 """Selector of what may be hidden although Resiliparse's text has it; `is_hidden` decides. Titles are hidden, too."""
 
 _INVISIBLE = re.compile(r"(?:display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collapse))(?![\w-])", re.IGNORECASE)

@@ -45,6 +45,8 @@ def test_declarations(head: bytes, encoding: str | None) -> None:
         (b"\xef\xbb\xbf\xc3\xbc", "koi8-r", "ü"),
         (b"\xfe\xff\x00\xfc", "utf-8", "ü"),
         (b"\xfc\x00", "utf-16", "ü"),
+        ("<?xml version='1.0'?>ü".encode("utf-16-le"), None, "<?xml version='1.0'?>ü"),
+        ("<?xml version='1.0'?>ü".encode("utf-16-be"), None, "<?xml version='1.0'?>ü"),
         (b"<meta charset=utf-8>\xcf", "windows-1251", "<meta charset=utf-8>П"),
         (b"<meta charset=gb2312>\xe9F", "none", "<meta charset=gb2312>镕"),
         (b"\xad\xa1\xc6\xfc", "euc-jp", "①日"),

@@ -49,6 +49,7 @@ def test_any_bytes_are_a_page(body: bytes) -> None:
         ("<base href='sub/'>", "http://example.com/dir/sub/a"),
         ("<base target=_top><base href='/first/'><base href='/second/'>", "http://example.com/first/a"),
         ("<base href='http://['>", "http://example.com/dir/a"),
+        ("<svg><base href='/svg/'></svg><base href='/first/'>", "http://example.com/first/a"),
         ("", "http://example.com/dir/a"),
     ],
 )

@@ -58,6 +58,8 @@ def test_anchors(inside: str, words: str | None) -> None:
         ("<search>aa</search>bb", "aa bb"),
         ("aa<p hidden>bb</p>cc", "aacc"),
         ("aa<div style='display:none'>bb</div>cc", "aacc"),
+        ("aa<div style='DISPLAY: NONE !important'>bb</div>cc", "aacc"),
+        ("aa<div style='Visibility:Hidden'>bb</div>cc", "aacc"),
         ("aa <svg><title>bb</title><desc>cc</desc></svg>", "aa"),
         ("aa<template>bb</template><canvas>cc</canvas>", "aa"),
         ("aa<title>bb</title>", "aa"),
