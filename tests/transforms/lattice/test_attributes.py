@@ -5,11 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semrank.transforms.lattice.attributes import (
-    AttributeOrder,
-    attribute_statistics,
-    predicted_work,
-)
+from semrank.transforms.lattice.attributes import AttributeOrder, attribute_statistics, predicted_work
 from semrank.transforms.lattice.context import FormalContext
 from tests.transforms.lattice.oracle import added_statistics, contexts, topical_context
 

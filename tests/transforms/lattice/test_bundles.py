@@ -8,11 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semrank.transforms.lattice.attributes import (
-    AttributeOrder,
-    attribute_statistics,
-    predicted_work,
-)
+from semrank.transforms.lattice.attributes import AttributeOrder, attribute_statistics, predicted_work
 from semrank.transforms.lattice.bundles import Bundle, plan_bundles
 from semrank.transforms.lattice.closed_sets import closed_sets
 from semrank.transforms.lattice.context import FormalContext
