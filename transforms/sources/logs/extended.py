@@ -21,7 +21,7 @@ from semrank.transforms.sources.logs.fates import Tally
 from semrank.transforms.sources.logs.options import LogOptions
 from semrank.transforms.sources.logs.quotes import quote_line
 from semrank.transforms.sources.logs.spans import Fields, Lines, separate
-from semrank.transforms.sources.logs.times import spaced_times
+from semrank.transforms.sources.logs.times import written_times
 from semrank.transforms.sources.logs.visits import LogBatch
 
 _DIRECTIVE = ord("#")
@@ -130,8 +130,8 @@ class _ExtendedReader:
 
     def _times(self, date: pa.BinaryArray | None, time: pa.BinaryArray | None, count: int) -> pa.TimestampArray:
         if date is None or time is None:
-            return spaced_times(pa.nulls(count, pa.binary()))
-        return spaced_times(pc.binary_join_element_wise(date, time, pa.scalar(b" ", pa.binary())))
+            return written_times(pa.nulls(count, pa.binary()))
+        return written_times(pc.binary_join_element_wise(date, time, pa.scalar(b" ", pa.binary())))
 
     def _secure(self, scheme: pa.BinaryArray | None, port: pa.BinaryArray | None) -> pa.BooleanArray | None:
         if scheme is not None:

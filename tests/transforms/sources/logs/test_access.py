@@ -275,6 +275,15 @@ def test_query_strings_with_their_mark_and_without(query: str) -> None:
     assert read_all("w3c", (W3C + row).encode()).visits[0]["url"] == "https://www.example.com/p?x=1"
 
 
+@pytest.mark.parametrize(("time", "micros"), [("21:42:07", 0), ("21:42:07.25", 250_000), ("21:42", None)])
+def test_times_may_have_fractions_of_seconds(time: str, micros: int | None) -> None:
+    agent = BROWSER.replace(" ", "+")
+    row = f"2012-02-10 {time} 10.0.0.1 GET /p - 443 - 203.0.113.7 {agent} - 200\n"
+    (visit,) = read_all("w3c", (W3C + row).encode()).visits
+    expected = MOMENT.replace(second=0) if micros is None else MOMENT.replace(microsecond=micros)
+    assert visit["visited_at"] == expected
+
+
 def test_a_space_is_a_plus_in_the_user_agent_of_iis() -> None:
     robot = W3C + "2012-02-10 21:42:07 10.0.0.1 GET /p - 80 - 203.0.113.7 Mediapartners+(Googlebot) - 200\n"
     assert read_all("w3c", robot.encode()).ignored["robot"] == 1
