@@ -84,7 +84,7 @@ PREPARED = {
     "docs/ontology.md": ["snapshot", "seeds.txt", "shop.ttl"],
     "docs/tutorial.md": ["crawl", "logs", "salt.txt", "seeds.txt", "deploy"],
     "examples/scrapy_project/README.md": ["../round-0000", "crawl-0001.warc.gz", "clicks.parquet"],
-    "help ingest": ["crawl", "clicks.parquet", "pages.parquet", "links.jsonl", "logs"],
+    "help ingest": ["crawl", "clicks.parquet", "pages.parquet", "links.jsonl", "logs", "salt.txt"],
     "help rank": ["snapshot", "seeds.txt"],
     "help rounds": ["snapshot", "seeds.txt"],
     "help evaluate": ["web", "snapshot"],
