@@ -58,7 +58,7 @@ SERIAL = frozenset(
     {
         *("number words", "settle relations", "layer keywords", "plan base lattice", "plan current lattice"),
         *("write relations", "write keywords", "write base concepts", "write rejects", "find unknown queue URLs"),
-        *("follow aliases", "cut order", "number ranges"),
+        *("follow aliases", "gather wanted content", "cut order", "number ranges"),
     }
 )
 """Stages that one worker does alone."""

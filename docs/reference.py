@@ -125,6 +125,7 @@ MANIFESTS: dict[str, dict[str, str]] = {
         "sessions": "views of access logs as clicks of sessions; entries as of a source",
         "moved": "table -> rows whose address was moved along aliases",
         "url_parameters": "names of query parameters that were kept, or dropped, at the user's word",
+        "borrowed": "table -> rows whose content is that of a capture of another URL",
         "outdated": "table -> rows left out as they stand in outdated captures",
         "repeated": "table -> rows left out as they repeat others",
         **_STAGES,

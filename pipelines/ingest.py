@@ -253,6 +253,7 @@ def ingest(
         "sources": sources,
         "sessions": _entry(balance, "", "sessions"),
         "moved": {row["name"]: row["count"] for row in balance if row["kind"] == "moved"},
+        "borrowed": {PAGES.name: sum(row["count"] for row in balance if row["kind"] == "borrowed")},
         **_left_out(sources, balance, rows),
         "rows": rows,
         "rejected": folders.rejects_by_reason(work),

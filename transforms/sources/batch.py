@@ -34,6 +34,21 @@ CAPTURES = TableSchema(
 `captured_state` stands for all that the row says (`transforms.sources.pages.page_states`).
 """
 
+BORROWED = TableSchema(
+    "borrowed",
+    pa.schema(
+        [
+            pa.field("url", pa.string(), nullable=False),
+            pa.field("fetched_at", TIMESTAMP),
+            pa.field("content_digest", pa.string()),
+            pa.field("original_url", pa.string()),
+            pa.field("original_at", TIMESTAMP),
+        ]
+    ),
+)
+"""Visits whose content is that of a capture of another URL: the visit's URL, time and digest, as in its row of `PAGES`,
+and the URL and time of the capture that has the content, where they are told."""
+
 MAX_BATCH_BYTES = 2 << 20
 """Bytes of text after which a batch is handed on: elements between stages stay at 1-4 MiB."""
 
@@ -60,6 +75,7 @@ class SourceBatch:
         counters: events that are no record's fate, such as links over a page's cap.
         captures: table of `CAPTURES`, one row for each of `tables["links"]`; None where no link was read from a capture
             of its page, so that nothing that is known of the page outdates it.
+        borrowed: table of `BORROWED`; None where no visit found the content of another URL.
 
     Raises:
         ValueError: a table's name is unknown, records differ from used + rejected + ignored, or captures from links.
@@ -72,6 +88,7 @@ class SourceBatch:
     ignored: Mapping[str, int]
     counters: Mapping[str, int] = field(default_factory=dict)
     captures: pa.Table | None = None
+    borrowed: pa.Table | None = None
 
     def __post_init__(self) -> None:
         """Hold the batch to its balance."""
@@ -123,6 +140,7 @@ class BatchBuilder:
         self._rejected: Counter[str] = Counter()
         self._ignored: Counter[str] = Counter()
         self._counters: Counter[str] = Counter()
+        self._borrowed: list[tuple[Any, ...]] = []
         self._captured: list[tuple[Capture, int, int]] = []  # with first and number of its rows among appended links
 
     def _lists(self, table: str) -> tuple[list[Any], ...]:
@@ -151,6 +169,11 @@ class BatchBuilder:
         """Add links read from a capture of their source page, columns as for `extend`."""
         self._captured.append((capture, len(self._lists(LINKS.name)[0]), len(columns[0])))
         self.extend(LINKS.name, columns)
+
+    def borrow(self, row: tuple[str, int | None, str | None, str | None, int | None]) -> None:
+        """Add a row of `BORROWED`."""
+        self._borrowed.append(row)
+        self._bytes += _ROW_BYTES + sum(len(value) for value in row if isinstance(value, str))
 
     def add(self, table: str, rows: pa.Table) -> None:
         """Add an Arrow table's rows; its columns are conformed to the schema."""
@@ -218,6 +241,7 @@ class BatchBuilder:
             ignored=dict(self._ignored),
             counters=dict(self._counters),
             captures=self._captures(tables[LINKS.name].num_rows) if self._captured else None,
+            borrowed=_borrowed_table(self._borrowed) if self._borrowed else None,
         )
 
     def _captures(self, links: int) -> pa.Table:
@@ -230,6 +254,12 @@ class BatchBuilder:
         columns = [pa.array(column, kind) for column, kind in zip(zip(*captures, strict=True), _CAPTURED, strict=True)]
         chosen = pa.array(number, mask=number < 0)
         return pa.table([pa.array(number >= 0), *(column.take(chosen) for column in columns)], schema=CAPTURES.schema)
+
+
+def _borrowed_table(rows: list[tuple[Any, ...]]) -> pa.Table:
+    schema = BORROWED.schema
+    columns = zip(zip(*rows, strict=True), schema.types, strict=True)
+    return pa.table([_array(list(values), dtype) for values, dtype in columns], schema=schema)
 
 
 def _array(values: list[Any], dtype: pa.DataType) -> pa.Array:

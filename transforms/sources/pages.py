@@ -17,6 +17,7 @@ from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.sources.archive import DEFAULT_MAX_RECORD_BYTES
 from semrank.transforms.sources.batch import BatchBuilder, Capture, well_formed
 from semrank.transforms.sources.bounded import DEFAULT_RECORD_SECONDS
+from semrank.transforms.sources.dates import microseconds
 from semrank.transforms.sources.links import DEFAULT_MAX_LINKS, PageLinks
 from semrank.transforms.sources.media import may_be_page, media_type
 from semrank.transforms.sources.robots import Robots
@@ -101,16 +102,17 @@ def unchanged(builder: BatchBuilder, fetch: Fetch) -> None:
     builder.use()
 
 
-def revisit(builder: BatchBuilder, fetch: Fetch, original: str | None) -> None:
+def revisit(builder: BatchBuilder, fetch: Fetch, original: str | None, original_at: int | None = None) -> None:
     """Settle the fate of a visit that brought a page whose content is not kept, since an earlier record has it.
 
-    The earlier record may be of another URL (WARC 1.1, 6.7): then the visit is a page row without content. Where the
-    other URL is not told, the visit stands both in the pages and in the history.
+    The earlier record may be of another URL (WARC 1.1, 6.7): then the visit is a page row, which borrows the content.
+    Where the other URL is not told, the visit stands both in the pages and in the history.
 
     Args:
         builder: collects the rows.
         fetch: the visit.
         original: URL of the earlier record as it is told, None where it is not.
+        original_at: time of the earlier record, None where it is not told.
     """
     known = canonical_url(original).url if original else None
     if known == fetch.url:
@@ -118,6 +120,8 @@ def revisit(builder: BatchBuilder, fetch: Fetch, original: str | None) -> None:
         return
     if known is None:
         builder.append("history", (fetch.url, fetch.fetched_at, fetch.digest))
+    if fetch.digest is not None or (known is not None and original_at is not None):
+        builder.borrow((fetch.url, fetch.fetched_at, fetch.digest, known, original_at))
     page(builder, fetch, title=None, text=None, language=None)
 
 
@@ -149,7 +153,8 @@ def settle_revisit(
     elif asks_not_to_be_indexed(told, robots_name):
         unindexed(builder, fetch)
     else:
-        revisit(builder, fetch, record.get("warc-refers-to-target-uri"))
+        original_at = microseconds(record.get("warc-refers-to-date"))
+        revisit(builder, fetch, record.get("warc-refers-to-target-uri"), original_at)
 
 
 def asks_not_to_be_indexed(headers: Mapping[str, str], robots_name: str | None) -> bool:

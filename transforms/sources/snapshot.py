@@ -30,6 +30,7 @@ from semrank.transforms.columnar.arrays import (
     sort_rows,
 )
 from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.sources import borrowed
 from semrank.transforms.sources.pages import META_REFRESH, REDIRECT, page_states
 
 MAX_HOPS = 20
@@ -49,11 +50,15 @@ BALANCE_SCHEMA = pa.schema(
 )
 """What became of the records of a file: kind is one of `records`, `used`, `rejected`, `ignored`, `rows`, `counters`.
 
-Rows of no file tell of rows of a table: how many are `outdated`, and how many addresses `moved`.
+Rows of no file tell of rows of a table: how many are `outdated`, how many addresses `moved`, and how many pages
+`borrowed` their content.
 """
 
 BALANCE = "balance"
 """Name of outputs that are tables of `BALANCE_SCHEMA`."""
+
+LENT, REQUESTS = "lent", "requests"
+"""Names of outputs that are tables of `borrowed.LENT_SCHEMA` and `borrowed.REQUEST_SCHEMA`."""
 
 _CONTENT = ("title", "text", "keywords", "language")
 _FIRST_ERROR = 400
@@ -186,20 +191,37 @@ def _sorted_history(rows: pa.Table) -> pa.Table:
 
 
 def page_partition(
-    pages: pa.Table | None, aliases: pa.Table | None, history: pa.Table | None, captured: pa.Table | None
+    pages: pa.Table | None,
+    aliases: pa.Table | None,
+    history: pa.Table | None,
+    captured: pa.Table | None,
+    requests: pa.Table | None = None,
+    wanted: pa.Table | None = None,
 ) -> Iterator[tuple[str, pa.Table]]:
     """The pages, aliases and history of one partition of URLs, and the links of its pages' newest captures.
 
+    Args:
+        pages: rows of `PAGES`; an input without rows is None.
+        aliases: rows of `ALIASES`.
+        history: rows of `HISTORY`.
+        captured: links with their captures (`LINKS` and `CAPTURES`).
+        requests: keyed requests of these pages for content of other URLs.
+        wanted: what pages of all partitions ask for (`borrowed.WANTED_SCHEMA`).
+
     Yields:
         (table name, table), all but the links sorted by URL; an alias that is older than the page found at its address
-        is left out, and so are links of older captures, which a table `balance` counts.
+        is left out, and so are links of older captures, which a table `balance` counts. `requests` are those that are
+        still open, and `lent` is what these pages have of the content that others ask for.
     """
     found = Newest(PAGES.empty(), HISTORY.empty(), PAGES.empty(), PAGES.empty())
     past = [] if history is None else [history.select(HISTORY.schema.names).cast(HISTORY.schema)]
     if pages is not None:
         found = newest_pages(pages.select(PAGES.schema.names))
         past.append(found.history)
+        captures = [pages.select(PAGES.schema.names).cast(PAGES.schema), found.newest.cast(PAGES.schema)]
+        yield LENT, borrowed.lent_content(pa.concat_tables(captures), wanted)
     yield PAGES.name, found.pages
+    yield REQUESTS, borrowed.open_requests(requests, found.newest, found.shown)
     if captured is not None:
         links = current_links(captured, found.newest, found.shown)
         yield LINKS.name, links
@@ -348,6 +370,13 @@ def moved_clicks(clicks: pa.Table, prepared: Moves) -> Iterator[tuple[str, pa.Ta
     table, count = prepared.apply(clicks, "url")
     yield MAIN, with_id(table, "user_id", "user")
     yield BALANCE, _event("moved", CLICKS.name, count)
+
+
+def answered_requests(requests: pa.Table | None, lent: pa.Table | None) -> Iterator[tuple[str, pa.Table]]:
+    """The content that pages borrow, and how many do."""
+    for content in borrowed.borrowed_content(requests, lent):
+        yield MAIN, content
+        yield BALANCE, _event("borrowed", PAGES.name, content.num_rows)
 
 
 def _event(kind: str, name: str, count: int) -> pa.Table:

@@ -22,8 +22,8 @@ from semrank.transforms.columnar.steps import (
     WriteOne,
     WritePartitions,
 )
-from semrank.transforms.sources import snapshot
-from semrank.transforms.sources.batch import TABLES, SourceBatch
+from semrank.transforms.sources import borrowed, snapshot
+from semrank.transforms.sources.batch import BORROWED, TABLES, SourceBatch
 from semrank.transforms.sources.download import shown_url
 from semrank.transforms.sources.logs.sessions import click_sequences
 from semrank.transforms.sources.memory import MOVES
@@ -81,7 +81,7 @@ class WriteSnapshot(beam.PTransform[Any, Any]):
             | MapTables(
                 "read sources",
                 partial(_read_range, read=self._read),
-                tags=(*TABLES, CAPTURED, VISITS, BALANCE),
+                tags=(*TABLES, CAPTURED, BORROWED.name, VISITS, BALANCE),
             )
         )
         sessions = {"visits": read[VISITS] | MapTables("key visits", partial(snapshot.with_id, column="user_id"))} | (
@@ -101,12 +101,20 @@ class WriteSnapshot(beam.PTransform[Any, Any]):
         by_url[CAPTURED] = read[CAPTURED] | MapTables(
             "key captured links", partial(snapshot.with_id, column="source_url")
         )
+        requests = read[BORROWED.name] | MapTables("key borrowed content", borrowed.keyed_requests)
+        wanted = requests | MapTables("list wanted content", borrowed.wanted_rows, combine=borrowed.wanted_content)
+        all_wanted = {"wanted": wanted} | GatherTables("gather wanted content", borrowed.wanted_content)
+        by_url[snapshot.REQUESTS] = requests
         newest = by_url | MergePartitions(
             "choose newest pages",
             _page_partition,
             partitions=self._partitions,
             key="url_id",
-            tags=(PAGES.name, ALIASES.name, HISTORY.name, LINKS.name, BALANCE),
+            sides={"wanted": all_wanted},
+            tags=(PAGES.name, ALIASES.name, HISTORY.name, LINKS.name, snapshot.LENT, snapshot.REQUESTS, BALANCE),
+        )
+        content = {name: newest[name] for name in (snapshot.LENT, snapshot.REQUESTS)} | MergePartitions(
+            "lend content", _answered_requests, partitions=self._partitions, key="request", tags=(MAIN, BALANCE)
         )
         moves = {"aliases": newest[ALIASES.name]} | GatherTables("follow aliases", snapshot.moves, holds=MOVES)
         sides: dict[str, Any] = {
@@ -122,7 +130,8 @@ class WriteSnapshot(beam.PTransform[Any, Any]):
         self._write(CLICKS.name, moved_clicks[MAIN], snapshot.click_rows, "user")
         for name in (PAGES.name, ALIASES.name, HISTORY.name):
             keyed = newest[name] | MapTables(f"key written {name}", snapshot.with_id)
-            self._write(name, keyed, partial(_same_rows, name=name), "url_id")
+            further = {"content": content[MAIN]} if name == PAGES.name else {}
+            self._write(name, keyed, partial(_same_rows, name=name), "url_id", **further)
         candidates = all_links | MapTables("find traps", trap_candidates)
         traps = {"candidates": candidates} | MergePartitions(
             "mark traps", _trap_marks, partitions=self._partitions, key="family_id"
@@ -134,6 +143,7 @@ class WriteSnapshot(beam.PTransform[Any, Any]):
             read[BALANCE],
             sessions[BALANCE],
             newest[BALANCE],
+            content[BALANCE],
             links[BALANCE],
             moved_clicks[BALANCE],
         ) | "all balances" >> beam.Flatten()
@@ -141,8 +151,10 @@ class WriteSnapshot(beam.PTransform[Any, Any]):
             "write balance", files.join(self._folder, BALANCE_FOLDER), snapshot.summed_balance
         )
 
-    def _write(self, name: str, rows: Collection, finish: Callable[..., pa.Table], key: str) -> None:
-        {"rows": rows} | WritePartitions(
+    def _write(
+        self, name: str, rows: Collection, finish: Callable[..., pa.Table], key: str, **further: Collection
+    ) -> None:
+        {"rows": rows, **further} | WritePartitions(
             f"write {name}", files.join(self._folder, name), finish, partitions=self._partitions, key=key
         )
 
@@ -152,6 +164,8 @@ def _read_range(source: SourceRange, *, read: ReadRange) -> Iterator[tuple[str, 
         for name, table in _tables(batch):
             for piece in bounded_slices(table):
                 yield name, piece
+        if batch.borrowed is not None:
+            yield BORROWED.name, batch.borrowed
         visits = getattr(batch, "visits", None)
         if visits is not None:
             for piece in bounded_slices(visits):
@@ -198,15 +212,27 @@ def _click_sequences(visits: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
 
 def _page_partition(
-    pages: pa.Table | None, aliases: pa.Table | None, history: pa.Table | None, captured: pa.Table | None
+    pages: pa.Table | None,
+    aliases: pa.Table | None,
+    history: pa.Table | None,
+    captured: pa.Table | None,
+    requests: pa.Table | None,
+    wanted: pa.Table | None,
 ) -> Iterator[tuple[str, pa.Table]]:
-    for name, table in snapshot.page_partition(pages, aliases, history, captured):
+    for name, table in snapshot.page_partition(pages, aliases, history, captured, requests, wanted):
         for piece in bounded_slices(table):
             yield name, piece
 
 
-def _same_rows(rows: pa.Table, *, name: str) -> pa.Table:
-    """Rows of one partition, in their order again after the exchange."""
+def _answered_requests(lent: pa.Table | None, requests: pa.Table | None) -> Iterator[tuple[str, pa.Table]]:
+    for name, table in snapshot.answered_requests(requests, lent):
+        for piece in bounded_slices(table):
+            yield name, piece
+
+
+def _same_rows(rows: pa.Table, content: pa.Table | None = None, *, name: str) -> pa.Table:
+    """Rows of one partition, in their order again after the exchange, pages with the content that they borrow."""
+    rows = borrowed.with_borrowed(rows, content)
     schema = {PAGES.name: PAGES, ALIASES.name: ALIASES, HISTORY.name: HISTORY}[name].schema
     plain = [field.name for field in schema if not pa.types.is_list(field.type)]
     return rows.select(schema.names).sort_by([(column, "ascending") for column in plain]).combine_chunks().cast(schema)

@@ -8,7 +8,7 @@
 | redirect (301, 302, 303, 307, 308) | alias |
 | response 404 or 410 | page row without text |
 | response 304, revisit of the same URL | history row: the page was visited, its content is the one with this digest |
-| revisit of another URL's content, status 2xx | page row without content |
+| revisit of another URL's content, status 2xx | page row with that content, but without links |
 | revisit with another status | as a response with that status |
 | other statuses, other content types, requests, metadata, warcinfo, conversion | ignored, by reason |
 | damaged, truncated, too large, without a usable URL | rejected, by reason |

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from semrank.pipelines.cli import main
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.schemas.errors import InputError
 from semrank.transforms.sources import nutch, scrapy, snapshot, tables, warc
 from semrank.transforms.sources.batch import SourceBatch
 from semrank.transforms.sources.logs.options import LogOptions
 from semrank.transforms.sources.steps import _tables
+from tests.snapshots import read_rows
 from tests.transforms.sources.crawls import together
 from tests.transforms.sources.logs.helpers import Outcome, read_all
 
@@ -95,18 +97,22 @@ def test_dump_in_an_ambiguous_zone(cases: Path, file: str, zone: str | None) -> 
     assert [row["target_url"] for row in found["links"]] == [f"{SITE}/next"]
 
 
-def test_revisits(cases: Path) -> None:
-    with (cases / "revisits" / "rev.warc").open("rb") as archive:
-        batches = list(warc.read(archive, source="w"))
-    found = snapshot_of(batches)
-    pages = {row["url"].removeprefix(SITE): (row["status"], row["title"]) for row in found["pages"]}
-    assert pages == {"/a": (200, "A"), "/b": (200, None), "/gone": (404, None), "/x404": (404, None)}
-    assert all(row["text"] is None for row in found["pages"] if row["url"] != f"{SITE}/a")
-    aliases = {row["url"]: row["target_url"] for row in found["aliases"]}
+def test_revisits(cases: Path, tmp_path: Path) -> None:
+    output = tmp_path / "snapshot"
+    assert main(["ingest", "--warc", str(cases / "revisits" / "rev.warc"), "--output", str(output), "--quiet"]) == 0
+    rows = {name: read_rows(output / name) for name in ("pages", "links", "aliases", "history")}
+    pages = {row["url"].removeprefix(SITE): (row["status"], row["title"]) for row in rows["pages"]}
+    assert pages == {"/a": (200, "A"), "/b": (200, "A"), "/gone": (404, None), "/x404": (404, None)}
+    texts = {row["url"].removeprefix(SITE): row["text"] for row in rows["pages"] if row["text"] is not None}
+    assert set(texts) == {"/a", "/b"}
+    assert texts["/b"] == texts["/a"]
+    assert [row["source_url"] for row in rows["links"]] == [f"{SITE}/a"]
+    aliases = {row["url"]: row["target_url"] for row in rows["aliases"]}
     assert aliases == {f"{SITE}/old1": f"{SITE}/a", f"{SITE}/old2": f"{SITE}/next"}
-    days = [row["fetched_at"].day for row in found["history"] if row["url"] == f"{SITE}/a"]
+    days = [row["fetched_at"].day for row in rows["history"] if row["url"] == f"{SITE}/a"]
     assert days == [3, 4]
-    assert sum((Counter(batch.ignored) for batch in batches), Counter()) == {"status-5xx": 1}
+    manifest = json.loads((output / "manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["sources"][0]["ignored"], manifest["borrowed"]) == ({"status-5xx": 1}, {"pages": 1})
 
 
 ROOT, ROUTES = f"{SITE}/", f"{SITE}/routes"

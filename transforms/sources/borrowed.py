@@ -1,0 +1,221 @@
+"""Content that a visit found at another URL: revisits whose payload an earlier record of another URL has.
+
+Such a visit gives a row of `PAGES` without content and a row of `BORROWED`, which tells where the content is: by its
+digest, or by the URL and time of the record that has it (WARC 1.1, 5.6 to 5.8 and 6.7). Three steps bring them
+together. `wanted_content` is broadcast: it says which content is asked for. Each partition of URLs then gives what it
+has of it (`lent_content`) and the pages that still need some (`open_requests`). `borrowed_content` meets both in one
+exchange by the content asked for, and `with_borrowed` puts it into the pages. Without such visits nothing is exchanged.
+Results depend on the rows alone, not on partitions or their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from semrank.schemas.tables import PAGES
+from semrank.transforms.columnar.arrays import (
+    Int64s,
+    column_array,
+    group_starts,
+    int64s,
+    positions,
+    sort_rows,
+)
+from semrank.transforms.columnar.ids import text_ids
+
+CONTENT = ("title", "text", "language")
+"""Columns of `PAGES` that are borrowed; links are not, since a reference may lead elsewhere from another URL."""
+
+WANTED_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("key", "request", "first", "last")])
+"""A content asked for: its key, where requests for it meet, and the smallest and largest id of the URLs that ask."""
+
+_PAGE_CONTENT = [PAGES.schema.field(name) for name in CONTENT]
+_KEYS = [pa.field("request", pa.int64()), pa.field("place", pa.int64())]
+REQUEST_SCHEMA = pa.schema([pa.field("url", pa.string()), *_KEYS])
+LENT_SCHEMA = pa.schema([pa.field("request", pa.int64()), pa.field("key", pa.int64()), *_PAGE_CONTENT])
+BORROWED_CONTENT_SCHEMA = pa.schema([pa.field("url", pa.string()), pa.field("url_id", pa.int64()), *_PAGE_CONTENT])
+
+REQUESTS_AT_ONCE = 1024
+"""Requests that are answered together: one content may be asked for by very many URLs."""
+
+_FIRST_ERROR = 400
+_OLDEST = -(1 << 62)
+
+
+def _places(urls: pa.ChunkedArray, times: pa.ChunkedArray) -> pa.Array:
+    """Keys of captures by URL and time, int64[n]; null where either is unknown."""
+    return _keys(pc.binary_join_element_wise(urls, times.cast(pa.int64()).cast(pa.string()), "\x1f"))
+
+
+def _keys(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
+    array = column_array(texts)
+    return pa.array(text_ids(pc.fill_null(array, "")), mask=np.asarray(array.is_null()))
+
+
+def keyed_requests(borrowed: pa.Table) -> pa.Table:
+    """Rows of `BORROWED` with the id of their URL and the keys of what they ask for.
+
+    `place` is the key by URL and time, null where they are not told; `request` is the key by digest, else `place`.
+    """
+    place = _places(borrowed["original_url"], borrowed["original_at"])
+    request = pc.coalesce(_keys(borrowed["content_digest"]), place)
+    keyed = borrowed.append_column("url_id", pa.array(text_ids(borrowed["url"])))
+    return keyed.append_column("request", request).append_column("place", place)
+
+
+def wanted_rows(requests: pa.Table) -> pa.Table:
+    """What keyed requests ask for, a table of `WANTED_SCHEMA`."""
+    parts = [
+        pa.table([requests[key], requests["request"], requests["url_id"], requests["url_id"]], schema=WANTED_SCHEMA)
+        for key in ("request", "place")
+    ]
+    rows = pa.concat_tables(parts)
+    return wanted_content(rows.filter(rows["key"].is_valid()))
+
+
+def wanted_content(wanted: pa.Table | None) -> pa.Table:
+    """All that is asked for, each once; a table of `WANTED_SCHEMA`."""
+    if wanted is None:
+        return WANTED_SCHEMA.empty_table()
+    merged = wanted.group_by(["key", "request"]).aggregate([("first", "min"), ("last", "max")])
+    return sort_rows(merged.rename_columns(WANTED_SCHEMA.names).cast(WANTED_SCHEMA))
+
+
+def lent_content(captures: pa.Table, wanted: pa.Table | None) -> pa.Table:
+    """What captures tell of the content asked for, a table of `LENT_SCHEMA`.
+
+    Args:
+        captures: captures of a partition's URLs (`PAGES`).
+        wanted: all that is asked for (`WANTED_SCHEMA`). What only the URL that has it asks for, as in most logs of
+            recrawls, is not lent: its page has it anyway.
+    """
+    if wanted is None or not wanted.num_rows:
+        return LENT_SCHEMA.empty_table()
+    telling = captures.filter(pc.and_(_tells(captures), _is_alive(captures)))
+    owner = text_ids(telling["url"])
+    numbers = pa.array(np.arange(telling.num_rows))
+    keys = (_keys(telling["content_digest"]), _places(telling["url"], telling["fetched_at"]))
+    offered = pa.concat_tables([pa.table({"row": numbers, "key": key}) for key in keys])
+    offered = offered.filter(pc.is_in(offered["key"], value_set=column_array(wanted["key"])))
+    found = offered.filter(offered["key"].is_valid()).join(wanted, "key", join_type="inner")
+    row = int64s(found["row"])
+    only_own = (int64s(found["first"]) == owner[row]) & (int64s(found["last"]) == owner[row])
+    found = found.filter(pa.array(~only_own))
+    content = telling.select(CONTENT).take(found["row"])
+    lent = pa.table([found["request"], found["key"], *content.columns], schema=LENT_SCHEMA)
+    return _best(lent, "request", "key")
+
+
+def _tells(pages: pa.Table) -> pa.ChunkedArray:
+    return pc.or_(pages["text"].is_valid(), pages["title"].is_valid())
+
+
+def _is_alive(pages: pa.Table) -> pa.ChunkedArray:
+    return pc.fill_null(pc.less(pages["status"], _FIRST_ERROR), True)
+
+
+def _best(lent: pa.Table, *keys: str) -> pa.Table:
+    """One row of equal keys: with a text if any has one, then the one that sorts last."""
+    ordered = pa.table({name: lent[name] for name in keys})
+    for name in ("text", "title", "language"):
+        ordered = ordered.append_column(f"has_{name}", lent[name].is_valid().cast(pa.int8()))
+        ordered = ordered.append_column(name, pc.fill_null(lent[name], ""))
+    told = [name for name in ordered.column_names if name not in keys]
+    directions = [(name, "ascending") for name in keys] + [(name, "descending") for name in told]
+    lent = lent.take(pc.sort_indices(ordered, sort_keys=directions)).combine_chunks()
+    return lent.filter(pa.array(_is_first(*(int64s(lent[name]) for name in keys))))
+
+
+def _is_first(*columns: Int64s) -> npt.NDArray[np.bool_]:
+    """Whether sorted rows differ from the one before, bool[n]."""
+    first = np.ones(len(columns[0]), dtype=np.bool_)
+    if len(first):
+        first[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    return first
+
+
+def open_requests(requests: pa.Table | None, newest: pa.Table, shown: pa.Table) -> pa.Table:
+    """The pages that need content of another URL, with what they ask for (`REQUEST_SCHEMA`), sorted by URL.
+
+    A page does if its newest visit of this kind is newer than the capture that its content is from, and found other
+    content than that. A page that is gone needs none.
+
+    Args:
+        requests: keyed requests of a partition's URLs.
+        newest: the newest capture of each URL (`PAGES`).
+        shown: the capture that each page's content is from, in the same order (`PAGES`).
+    """
+    if requests is None:
+        return REQUEST_SCHEMA.empty_table()
+    place = pc.index_in(requests["url"], value_set=column_array(newest["url"]))
+    pages, captures = newest.take(place), shown.take(place)
+    is_newer = pc.greater(_times(requests["fetched_at"]), _times(captures["fetched_at"]))
+    is_same = pc.fill_null(pc.equal(requests["content_digest"], captures["content_digest"]), False)
+    tells_other = pc.and_(is_newer, pc.invert(is_same))
+    needed = requests.filter(pc.and_(_is_alive(pages), pc.or_(pc.invert(_tells(captures)), tells_other)))
+    time = _times(needed["fetched_at"])
+    keys = pa.table(
+        {
+            "url": needed["url"],
+            "time": time,
+            "has_place": needed["place"].is_valid().cast(pa.int8()),
+            "request": needed["request"],
+            "place": pc.fill_null(needed["place"], 0),
+        }
+    )
+    names = [name for name in keys.column_names if name != "url"]
+    order = pc.sort_indices(keys, sort_keys=[("url", "ascending"), *((name, "descending") for name in names)])
+    ordered = needed.take(order).select(REQUEST_SCHEMA.names).combine_chunks().cast(REQUEST_SCHEMA)
+    number = np.asarray(column_array(ordered["url"]).dictionary_encode().indices, dtype=np.int64)
+    return ordered.take(pa.array(group_starts(number)))
+
+
+def _times(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.fill_null(times.cast(pa.int64()), _OLDEST)
+
+
+def borrowed_content(requests: pa.Table | None, lent: pa.Table | None) -> Iterator[pa.Table]:
+    """The content that requests get (`BORROWED_CONTENT_SCHEMA`): the one with their digest, else the one at the place.
+
+    Args:
+        requests: open requests (`REQUEST_SCHEMA`) of a partition of requests.
+        lent: content of the same requests (`LENT_SCHEMA`).
+    """
+    if requests is None or lent is None:
+        return
+    content = _best(lent, "key")
+    known = int64s(content["key"])
+    requests = sort_rows(requests, "url")
+    row = positions(known, int64s(requests["request"]))
+    at_place = positions(known, int64s(pc.fill_null(requests["place"], 0)))
+    row = np.where((row < 0) & np.asarray(column_array(requests["place"]).is_valid()), at_place, row)
+    requests, row = requests.filter(pa.array(row >= 0)), row[row >= 0]
+    for start in range(0, len(row), REQUESTS_AT_ONCE):
+        urls = column_array(requests["url"].slice(start, REQUESTS_AT_ONCE))
+        told = content.select(CONTENT).take(pa.array(row[start : start + REQUESTS_AT_ONCE]))
+        yield pa.table([urls, pa.array(text_ids(urls)), *told.columns], schema=BORROWED_CONTENT_SCHEMA)
+
+
+def with_borrowed(pages: pa.Table, borrowed: pa.Table | None) -> pa.Table:
+    """Pages with the content that they borrow; a borrowed text replaces what older captures of the page tell.
+
+    Args:
+        pages: pages of a partition (`PAGES`).
+        borrowed: content for some of them (`BORROWED_CONTENT_SCHEMA`), or None.
+    """
+    if borrowed is None:
+        return pages
+    content = borrowed.take(pc.index_in(pages["url"], value_set=column_array(borrowed["url"])))
+    is_whole = content["text"].is_valid()
+    for name in CONTENT:
+        position = pages.schema.get_field_index(name)
+        column = pc.if_else(is_whole, content[name], pc.coalesce(content[name], pages[name]))
+        if name != "language":
+            column = pc.if_else(pc.equal(column, ""), None, column)
+        pages = pages.set_column(position, pages.schema.field(position), column)
+    return pages
