@@ -30,8 +30,11 @@ _TABLE_FILE = re.compile(r"part-[0-9]{5,}\.parquet")
 _DRAFT_NAME = re.compile(r"\.[^/]+\.(?:parquet|json|txt|png|svg)\.[0-9a-f]{32}")
 """Files that are written under a name of their own before they are renamed; a killed run leaves them."""
 
-_SUFFIXES = frozenset({".txt", ".png", ".svg"})
-"""Of seeds and plots."""
+_SUFFIXES = {"seeds": frozenset({".txt"}), "plots": frozenset({".png", ".svg"})}
+"""Endings of what is no table, by the folder that it is in."""
+
+_KINDS = frozenset({"snapshot", "round", "evaluation"})
+"""Kinds of manifests."""
 
 _drafts: dict[Path, Path] = {}
 """Folders of this process whose new result is written beside the old one, and where."""
@@ -205,6 +208,11 @@ def _check_local(option: str, folder: str, *, parts: Sequence[str], overwrite: b
                 )
         if entry.name not in _OWN_NAMES:
             found += [PurePosixPath(entry.name, path.name) for path in inner] or [PurePosixPath(entry.name)]
+    manifest = Path(folder) / files.MANIFEST
+    if manifest.is_file() and files.read_json(str(manifest)).get("kind") not in _KINDS:
+        raise InputError(
+            f"{option} {folder}: holds a {files.MANIFEST} that is none of semrank's, expected a new or empty folder"
+        )
     marked = (Path(folder) / LOCK).exists()
     _check_found(option, folder, found, parts=parts, overwrite=overwrite, marked=marked)
 
@@ -220,30 +228,29 @@ def _claim_remote(option: str, folder: str, *, parts: Sequence[str], overwrite: 
 def _check_found(
     option: str, folder: str, found: Sequence[PurePosixPath], *, parts: Sequence[str], overwrite: bool, marked: bool
 ) -> None:
-    """Refuses files that semrank did not write, and a finished result; `marked` as in `_is_own`."""
+    """Refuses files that semrank did not write, and a finished result.
+
+    `marked` tells whether the folder is known to be written by a run: elsewhere files of the same names are somebody's.
+    """
     finished = PurePosixPath(files.MANIFEST) in found
     for path in found:
-        if str(path) != files.MANIFEST and not _is_own(path, parts, marked=marked or finished):
+        if str(path) != files.MANIFEST and not ((marked or finished) and _is_own(path, parts)):
             raise InputError(f"{option} {folder}: holds '{path}', expected a new or empty folder")
     if finished and not overwrite:
         raise InputError(f"{option} {folder}: holds a finished result; --overwrite replaces it")
 
 
-def _is_own(path: PurePosixPath, parts: Sequence[str], *, marked: bool) -> bool:
-    """Whether a file's name is one that a command gives.
-
-    Args:
-        path: path of the file below the output.
-        parts: names that the command writes.
-        marked: whether the output is known to be written by a run: then other names than those of tables are, too.
-    """
+def _is_own(path: PurePosixPath, parts: Sequence[str]) -> bool:
+    """Whether a file's path below the output is one that a command gives which writes `parts`."""
     if path.parts[0] not in parts:
         return bool(_DRAFT_NAME.fullmatch(path.name)) and len(path.parts) == 1
-    if len(path.parts) == 1:
-        return marked
-    inner = path.relative_to(path.parts[0])
-    return len(inner.parts) == 1 and bool(
-        _TABLE_FILE.fullmatch(inner.name) or _DRAFT_NAME.fullmatch(inner.name) or (marked and inner.suffix in _SUFFIXES)
+    return len(path.parts) == 1 or (
+        len(path.parts) == 2
+        and bool(
+            _TABLE_FILE.fullmatch(path.name)
+            or _DRAFT_NAME.fullmatch(path.name)
+            or path.suffix in _SUFFIXES.get(path.parts[0], ())
+        )
     )
 
 

@@ -38,7 +38,7 @@ def fill(folder: Path, text: str, *names: str) -> None:
 
 def result(folder: Path, text: str, *more: str) -> None:
     fill(folder, text, f"pages/{part_name(0)}", f"links/{part_name(0)}", *more)
-    fill(folder, f'{{"kind": "{text}"}}', MANIFEST)
+    fill(folder, f'{{"kind": "round", "text": "{text}"}}', MANIFEST)
 
 
 def content(folder: Path) -> dict[str, str]:
@@ -64,7 +64,7 @@ def claim(folder: Path, *, overwrite: bool = True, **options: Any) -> Path:
             "pages/part-0.parquet",
         ),
         *(
-            "pages/part-0.parquet",
+            "pages/part-00000.parquet",
             "pages/sub/part-00000.parquet",
             "seeds/mine.txt",
             "topics.parquet",
@@ -81,7 +81,13 @@ def test_what_no_run_wrote_is_left_alone(name: str, tmp_path: Path) -> None:
     assert content(tmp_path) == {name: "kept"}
 
 
-@pytest.mark.parametrize("name", [".env", ".git/HEAD", "notes.txt", "pages/index.html", "pages/sub/part-00000.parquet"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".env", ".git/HEAD", "notes.txt", "pages/index.html", "pages/sub/part-00000.parquet"),
+        *("pages/thesis.txt", "links/photo.png", "seeds/photo.png", "seeds/sub/mine.txt"),
+    ],
+)
 def test_beside_a_finished_result_it_is_left_alone_too(name: str, tmp_path: Path) -> None:
     result(tmp_path, "old", name)
     before = content(tmp_path)
@@ -89,6 +95,15 @@ def test_beside_a_finished_result_it_is_left_alone_too(name: str, tmp_path: Path
         claim(tmp_path)
     folders.release_all()
     assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("text", ['{"name": "app"}', '{"kind": "Pod"}', "[]", "no JSON"])
+def test_a_manifest_of_another_program_is_left_alone(text: str, tmp_path: Path) -> None:
+    fill(tmp_path, text, MANIFEST)
+    with pytest.raises(InputError, match=r"manifest\.json"):
+        claim(tmp_path)
+    folders.release_all()
+    assert content(tmp_path) == {MANIFEST: text}
 
 
 def test_what_an_unfinished_run_left_is_deleted(tmp_path: Path) -> None:
@@ -109,8 +124,8 @@ def test_a_new_result_replaces_the_old_one_when_it_is_finished(tmp_path: Path) -
     work = claim(tmp_path)
     result(work, "new", "topics.parquet")
     (work / MANIFEST).unlink()
-    assert content(tmp_path)[MANIFEST] == '{"kind": "old"}'
-    folders.publish(str(tmp_path), {"kind": "new"})
+    assert "old" in content(tmp_path)[MANIFEST]
+    folders.publish(str(tmp_path), {"kind": "round", "text": "new"})
     folders.release_all()
     found = content(tmp_path)
     assert set(found) == {f"pages/{part_name(0)}", f"links/{part_name(0)}", "topics.parquet", MANIFEST}
@@ -148,7 +163,7 @@ def test_a_swap_that_is_interrupted_gives_the_old_result_or_the_new_one(event: s
 
         with mock.patch.object(Path, "rename", stop):
             try:
-                folders.publish(str(folder), {"kind": "new"})
+                folders.publish(str(folder), {"kind": "round", "text": "new"})
             except Killed:
                 outcomes.append("stopped")
             else:
