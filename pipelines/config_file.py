@@ -20,6 +20,9 @@ from semrank.schemas.errors import InputError
 DEFAULT_FILE = "semrank.toml"
 """Read if it is in the working folder and `--config` names no other."""
 
+MAX_BYTES = 1 << 20
+"""Bytes of the file."""
+
 BEAM = "beam"
 """Table of Apache Beam's options."""
 
@@ -71,10 +74,15 @@ def file_arguments(
 def _parts(path: str, commands: Iterable[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Keys at the top, and tables by name."""
     try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        with Path(path).open("rb") as stream:
+            text = stream.read(MAX_BYTES + 1)
     except OSError as cause:
         raise InputError(f"--config {path}: can't be read: {cause.strerror}") from cause
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as cause:
+    if len(text) > MAX_BYTES:
+        raise InputError(f"--config {path}: has more than {MAX_BYTES:,} bytes, expected at most that")
+    try:
+        content = tomllib.loads(text.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as cause:
         raise InputError(f"--config {path}: is not TOML: {cause}") from cause
     tables = {name: value for name, value in content.items() if isinstance(value, dict)}
     known = [*commands, BEAM]

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from semrank.pipelines import rank
 from semrank.pipelines.cli import COMMANDS, command_parser, main
 from semrank.pipelines.config import RoundConfig, round_config, unused_options
+from semrank.pipelines.config_file import MAX_BYTES
 from semrank.pipelines.options import declared, option_name
 from semrank.schemas.errors import InputError
 from tests.sample_snapshot import make_sample_snapshot
@@ -127,6 +128,8 @@ direct_num_workers = 1
         ("max-urls = 'x'", "--max-urls: found 'x', expected a whole number (from semrank.toml)"),
         ("ranker = 'cosin'", "--ranker: found 'cosin' (did you mean cosine?), expected one of"),
         ("max-urls = ", "--config semrank.toml: is not TOML: "),
+        (f"top = {'[' * 100_000}", "--config semrank.toml: is not TOML: "),
+        ("#" * (MAX_BYTES + 1), f"--config semrank.toml: has more than {MAX_BYTES:,} bytes, expected at most that"),
         ("overwrite = 1", "overwrite is 1, expected true or false"),
         ("[rank]\nwarc = 'x'", "found 'warc', expected an option of semrank"),
     ],

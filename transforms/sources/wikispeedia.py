@@ -113,11 +113,7 @@ def graph_files(source: Path) -> dict[str, SourceFile]:
     """
     for folder in (source / GRAPH, source):
         if (folder / _REQUIRED[0]).is_file():
-            found = {
-                name: SourceFile(name, str(folder / name), (folder / name).read_bytes())
-                for name in (*_REQUIRED, *_OPTIONAL)
-                if (folder / name).is_file()
-            }
+            found = {name: _unpacked(folder / name) for name in (*_REQUIRED, *_OPTIONAL) if (folder / name).is_file()}
             break
     else:
         archive = _archive(source, GRAPH_ARCHIVE, f"the folder {GRAPH}")
@@ -137,10 +133,18 @@ def text_files(source: Path) -> Iterator[SourceFile]:
     folder = source / TEXTS
     if folder.is_dir():
         for path in sorted(folder.glob("*.txt")):
-            yield SourceFile(path.name, str(path), path.read_bytes())
+            yield _unpacked(path)
     else:
         archive = _archive(source, TEXTS_ARCHIVE, f"the folder {TEXTS}")
         yield from (file for file in archive_files(archive) if file.name.endswith(".txt"))
+
+
+def _unpacked(path: Path) -> SourceFile:
+    with path.open("rb") as stream:
+        content = stream.read(MAX_MEMBER_BYTES + 1)
+    if len(content) > MAX_MEMBER_BYTES:
+        raise InputError(f"{path}: has more than {MAX_MEMBER_BYTES} bytes, expected at most that")
+    return SourceFile(path.name, str(path), content)
 
 
 def texts_path(source: Path) -> str:

@@ -454,6 +454,16 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
 # --- the published set -----------------------------------------------------------------------------------------------
 
 
+def test_unpacked_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a link to a device that never ends is not."""
+    monkeypatch.setattr(wikispeedia, "MAX_MEMBER_BYTES", 1 << 10)
+    folder = tmp_path / wikispeedia.TEXTS
+    folder.mkdir()
+    (folder / "Bird.txt").symlink_to("/dev/zero")
+    with pytest.raises(InputError, match=r"Bird\.txt: has more than 1024 bytes, expected at most that"):
+        list(text_files(tmp_path))
+
+
 def test_the_published_set(shared_data: Path) -> None:
     source = shared_data / "wikispeedia"
     graph = graph_files(source)
