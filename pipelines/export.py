@@ -106,8 +106,10 @@ def _check(arguments: argparse.Namespace) -> None:
         raise InputError(f"--fetch-interval: found --format {arguments.format}, expected nutch")
     if interval is not None and not 1 <= interval <= MOST_INTERVAL:
         raise InputError(f"--fetch-interval: found {interval}, expected 1 to {MOST_INTERVAL} seconds")
+    rules = (arguments.include, arguments.exclude, arguments.only_hosts, arguments.only_domains)
+    inputs = [arguments.round, *(path for path in rules if path is not None)]
     for path in (arguments.output, arguments.output + REJECTS_ENDING):
-        check_file("--output", path, overwrite=arguments.overwrite, inputs=[arguments.round])
+        check_file("--output", path, overwrite=arguments.overwrite, inputs=inputs)
 
 
 def _selected_count(folder: str) -> int:

@@ -166,6 +166,18 @@ def test_a_file_is_not_overwritten(ranked: str, tmp_path: Path, capsys: pytest.C
     assert path.read_text() != "mine"
 
 
+@pytest.mark.parametrize("option", ["--include", "--exclude", "--only-hosts", "--only-domains"])
+def test_a_file_of_rules_is_not_overwritten(
+    option: str, ranked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rules.txt"
+    path.write_text("# mine\n")
+    arguments = ["export", "--round", ranked, "--format", "urls", "--output", str(path), "--overwrite"]
+    assert main([*arguments, option, str(path)]) == 2
+    assert f"is a part of the input {path}, expected another file" in error(capsys)
+    assert path.read_text() == "# mine\n"
+
+
 def test_a_failure_leaves_what_was_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Half of a frontier under the name of a whole one would be crawled as one."""
     broken = frontier([f"https://a.example/{place}" for place in range(20)])
