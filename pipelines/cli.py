@@ -160,6 +160,8 @@ def _run_command(command: str, arguments: Sequence[str] | None) -> int:
     try:
         parsed, beam_arguments = _parsed(parser, command, given)
         _set_up_logging(parsed)
+        if command in MANIFESTS and parsed.metrics is not None:
+            _check_metrics(parsed.metrics)
         use_options(beam_arguments)
         run = partial(module.run, parsed, *([beam_arguments] if command in BEAM else []))
         with ending_soon(partial(_interrupted, command), INTERRUPTED) if command in MANIFESTS else nullcontext():
@@ -228,6 +230,12 @@ def _run_for_machines(run: Callable[[], int], folder: str) -> int:
     for manifest in manifests(folder):
         sys.stdout.write(json.dumps(manifest, ensure_ascii=False, sort_keys=True) + "\n")
     return status
+
+
+def _check_metrics(path: str) -> None:
+    from semrank.pipelines.prometheus import check_metrics
+
+    check_metrics(path)
 
 
 def _write_metrics(path: str, folder: str) -> None:

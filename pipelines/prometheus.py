@@ -12,6 +12,25 @@ from semrank.pipelines import __version__
 from semrank.pipelines.crawl import round_figures
 from semrank.schemas.errors import InputError
 
+_BEGIN = b"# HELP semrank_"
+
+
+def check_metrics(path: str) -> None:
+    """Refuses a file that holds something else than figures of a run.
+
+    Raises:
+        InputError: it does, or can't be read.
+    """
+    if not Path(path).exists():
+        return
+    try:
+        with Path(path).open("rb") as stream:
+            found = stream.read(len(_BEGIN))
+    except OSError as cause:
+        raise InputError(f"--metrics {path}: can't be read: {cause.strerror}") from cause
+    if found not in (b"", _BEGIN):
+        raise InputError(f"--metrics {path}: begins with {found!r}, expected a new file, or one with figures of a run")
+
 
 def write_metrics(path: str, manifests: list[dict[str, Any]]) -> None:
     """Writes the figures of the last of some finished folders; the file appears whole or not at all.

@@ -116,6 +116,16 @@ def test_metrics_of_a_snapshot(crawl: Path, tmp_path: Path) -> None:
     assert f'semrank_rows{{kind="snapshot",table="pages"}} {pages:.1f}\n' in text
 
 
+def test_metrics_replace_nothing_else(crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("mine", encoding="utf-8")
+    command = ["ingest", "--warc", f"{crawl}/web/warc/*", "--output", str(tmp_path / "snapshot"), "--quiet"]
+    assert main([*command, "--metrics", str(path)]) == 2
+    assert f"--metrics {path}: begins with b'mine', expected a new file" in capsys.readouterr().err
+    assert path.read_text(encoding="utf-8") == "mine"
+    assert not (tmp_path / "snapshot").exists()
+
+
 def test_metrics_that_cannot_be_written(crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "missing" / "semrank.prom"
     command = ["ingest", "--warc", f"{crawl}/web/warc/*", "--output", str(tmp_path / "snapshot"), "--quiet"]
