@@ -58,6 +58,8 @@ _DISK_FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 INTERRUPTED = 130
 """Exit status of an interrupted command, as shells give it."""
 
+_INTERRUPTED = "interrupted; nothing unfinished counts as finished"
+
 BEAM = ("ingest", "rank", "rounds", "dataset")
 """Commands that run a pipeline and pass Beam's options on."""
 
@@ -144,17 +146,28 @@ def _overview() -> str:
 
 def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
     """Runs one command with its own arguments (of the process if None); gives the exit status."""
+    interrupted = partial(_complain, f"semrank {command}: {_INTERRUPTED}")
     with visible_output():
-        return _run_command(command, arguments)
+        try:
+            # While it is imported, a library may drop an interrupt.
+            with ending_soon(interrupted, INTERRUPTED):
+                module = _imported(command)
+            return _run_command(command, module, arguments)
+        except KeyboardInterrupt:
+            interrupted()
+            return INTERRUPTED
 
 
-def _run_command(command: str, arguments: Sequence[str] | None) -> int:
+def _imported(command: str) -> ModuleType:
     # Beam speaks of optional packages while it is imported; that is nothing for the user of a command.
     logging.getLogger().setLevel(logging.ERROR)
+    return importlib.import_module(f"semrank.pipelines.{command}")
+
+
+def _run_command(command: str, module: ModuleType, arguments: Sequence[str] | None) -> int:
     from semrank.pipelines.folders import release_all
     from semrank.transforms.columnar.objects import use_options
 
-    module = importlib.import_module(f"semrank.pipelines.{command}")
     parser = command_parser(command, module)
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -204,7 +217,7 @@ def _run_command(command: str, arguments: Sequence[str] | None) -> int:
 def _interrupted(command: str) -> None:
     from semrank.pipelines.locks import release_all
 
-    _complain(f"semrank {command}: interrupted; nothing unfinished counts as finished")
+    _complain(f"semrank {command}: {_INTERRUPTED}")
     release_all()
 
 

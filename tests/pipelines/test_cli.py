@@ -6,7 +6,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -164,3 +167,40 @@ def test_a_device_is_no_file_to_replace(tmp_path: Path, capsys: pytest.CaptureFi
     os.mkfifo(tmp_path / "pipe.ttl")
     assert main(arguments) == 2
     assert "is a device or a pipe, expected a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["rank", "report"])
+@pytest.mark.parametrize("drops", [False, True])
+def test_an_interrupt_while_modules_are_imported_is_one_line(command: str, drops: bool) -> None:
+    """The module stands for one that takes long to import; the library that it imports may drop the interrupt."""
+    program = f"""
+import sys, time, types
+from semrank.pipelines import cli
+
+def imported(name):
+    print("importing", flush=True)
+    try:
+        time.sleep(30)
+    except KeyboardInterrupt:
+        if not {drops}:
+            raise
+    time.sleep(30)
+
+cli.importlib = types.SimpleNamespace(import_module=imported)
+cli.leave(cli.main([{command!r}]))
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "importing\n"
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert time.monotonic() - begin < 5
+    assert process.returncode == 130
+    assert errors == f"semrank {command}: interrupted; nothing unfinished counts as finished\n"
