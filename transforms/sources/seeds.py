@@ -20,7 +20,7 @@ import re
 from typing import Any, NamedTuple
 
 _BLANK = re.compile(r"[ \t]+")
-_COMMENT = re.compile(r"(?:^|[ \t])[ \t]*#.*")
+_COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*")
 _MEMBER = re.compile(r"[^\s=]+=[^\t]*")
 _WORD_MEMBER = re.compile(r"[^\s=]+=\S*")
 _PRECEDENCE = re.compile(r"[0-9]{1,9}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -54,6 +55,15 @@ def test_what_a_line_holds(line: str, url: str | None, reason: str | None) -> No
 def test_line_ends_marks_and_comments(end: str) -> None:
     text = "\ufeff" + end.join([URL, "", "# comment", "  ", f"{URL}b # c"])
     assert [seed.url for seed in read_seeds(text)] == [URL, f"{URL}b"]
+
+
+@pytest.mark.parametrize("blank", [" ", "\t"])
+def test_a_long_line_of_blanks_takes_linear_time(blank: str) -> None:
+    blanks = blank * 1_000_000
+    begin = time.process_time()
+    assert [seed.url for seed in read_seeds(f"{URL}{blanks}\n{URL}b{blanks}# c")] == [URL, f"{URL}b"]
+    # What looks from each blank to the end of the line takes minutes.
+    assert time.process_time() - begin < 2
 
 
 NAMES = ("seeds.txt", "a.seeds", "a.schedule", "a.force", "a.precedence")
