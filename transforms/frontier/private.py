@@ -20,10 +20,13 @@ PRIVATE_ADDRESS = "private-address"
 LOCAL_SUFFIXES = frozenset(
     {
         *("localhost", "local", "internal", "home.arpa", "localdomain"),
-        *("intranet", "private", "corp", "home", "lan"),
+        *("intranet", "private", "corp", "home", "lan", "svc"),
     }
 )
-"""Suffixes of names of local networks: RFC 6761, RFC 6762 with its appendix G, RFC 8375, ICANN (`internal`)."""
+"""Suffixes of names of local networks: RFC 6761, RFC 6762 with its appendix G, RFC 8375, ICANN (`internal`).
+
+Kubernetes resolves `SERVICE.NAMESPACE.svc` within a cluster.
+"""
 
 _SPECIAL_IPV4 = tuple(
     ipaddress.IPv4Network(network)

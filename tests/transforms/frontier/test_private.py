@@ -22,6 +22,7 @@ PRIVATE = [
     *("http://[64:ff9b::10.0.0.1]/", "http://[2002:7f00:1::]/", "http://[2001:0:7f00:1::1]/", "http://[::1]:80/"),
     *("http://localhost/", "http://LOCALHOST./", "http://a.localhost/", "http://intranet/", "http://wiki:8080/"),
     *("http://printer.local/", "http://metadata.google.internal/", "http://router.home.arpa/", "http://nas.lan/"),
+    *("http://kubernetes.default.svc/", "http://kubernetes.default.svc.cluster.local/"),
 ]
 PUBLIC = [
     *("http://8.8.8.8/", "http://172.32.0.1/", "http://100.128.0.1/", "http://169.253.0.1/", "http://[2606:4700::1]/"),
