@@ -49,9 +49,13 @@ def test_a_number_is_taken_if_it_is_in_the_range(name: str, value: float) -> Non
         "top_probability": (0, 1),
         "smoothing": (0, 1e9),
         "threshold": (0, 1),
+        "precision": (0, 1),
+        **dict.fromkeys(("ontology_r1", "ontology_r2", "ontology_theta", "cosine_k"), (0, 1e9)),
+        **dict.fromkeys(("ontology_n", "rcg_alpha", "cosine_b"), (0, 1)),
     }
+    above = ("alpha", "top_probability", "ontology_n", "ontology_theta")
     low, high = ranges.get(name, (1, math.inf))
-    right = (low < value if name in ("alpha", "top_probability") else low <= value) and value <= high
+    right = (low < value if name in above else low <= value) and value <= high
     values: dict[str, Any] = {name: value}
     if right:
         RoundConfig(**values)
