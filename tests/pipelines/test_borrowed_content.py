@@ -7,12 +7,14 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from semrank.pipelines import ingest
 from semrank.pipelines.cli import main
+from semrank.schemas.tables import PAGES
 from semrank.transforms.sources import borrowed
-from tests.snapshots import read_rows
+from tests.snapshots import read_rows, table_of
 from tests.transforms.sources.crawls import http, warc
 
 DAYS = [f"2024-03-{day:02}T12:00:00Z" for day in range(1, 10)]
@@ -260,3 +262,22 @@ def test_borrowed_content_does_not_depend_on_partitions_or_order(
         assert {row["url"].removeprefix("http://"): row["title"] for row in rows} == expected
         found.append(rows)
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(
+    ("lent", "shown"),
+    [
+        ({"title": "T", "text": "words", "language": "de"}, ("T", "words", "de")),
+        ({"text": "words"}, (None, "words", None)),
+        ({"title": "", "text": ""}, (None, None, None)),
+        ({"title": "T"}, ("T", "own words", "en")),
+        ({}, ("own", "own words", "en")),
+    ],
+)
+def test_a_borrowed_text_replaces_all_and_a_title_only_itself(lent: dict[str, str], shown: tuple[Any, ...]) -> None:
+    own = {"title": "own", "text": "own words", "language": "en"}
+    pages = table_of([{"url": "http://a.example/", **own}, {"url": "http://b.example/", **own}], PAGES)
+    content = pa.Table.from_pylist([{"url": "http://b.example/", **lent}], schema=borrowed.BORROWED_CONTENT_SCHEMA)
+    found = borrowed.with_borrowed(pages, content).to_pylist()
+    names = ("title", "text", "language")
+    assert [tuple(row[name] for name in names) for row in found] == [("own", "own words", "en"), shown]
