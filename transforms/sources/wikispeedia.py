@@ -78,7 +78,7 @@ _OPTIONAL = ("paths_finished.tsv",)
 _CATEGORY = re.compile(r"subject(?:\.[A-Za-z0-9][A-Za-z0-9_-]*)+")
 _RELATED_SUBJECTS = re.compile(r"^2007 Schools Wikipedia Selection\. Related subjects:.*+(?:\n.++)*+\n?+", re.MULTILINE)
 _LICENCE = re.compile(
-    r'^[^\S\n]*+Retrieved from\s++"[^"\n]*+"\s++This reference article is mainly selected from the English Wikipedia',
+    r'^[^\S\n]*+Retrieved from\s++"[^"]*+"\s++This reference article is mainly selected from the English Wikipedia',
     re.MULTILINE,
 )
 _COPYRIGHT = re.compile(r"\A\s*+#copyright[^\S\n]*+\n")
