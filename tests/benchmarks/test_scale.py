@@ -154,7 +154,9 @@ def test_commands_are_watched(tmp_path: Path) -> None:
         assert run.cpu_s > 0
         assert run.stage_seconds < run.wall_s
         assert run.shuffled_bytes > 10_000
-        assert max(stage.peak_bytes for stage in run.stages.values()) == run.peak_bytes["command"]
+        # A command also holds something before its first stage and after its last.
+        peak = max(stage.peak_bytes for stage in run.stages.values())
+        assert run.peak_bytes["command"] / 2 < peak <= run.peak_bytes["command"]
         assert json.loads(json.dumps(asdict(run))) == asdict(run)
     assert runs[1].queue == 3
     assert runs[1].stages["settle relations"].held_bytes > OWN_BYTES

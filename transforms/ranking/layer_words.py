@@ -20,7 +20,7 @@ from semrank.transforms.ranking.reasons import Term, best_words
 from semrank.transforms.ranking.topic_words import page_words
 
 LEAST_SHOWN = 1e-9
-"""Posterior from which on a state is shown as a reason: a smaller one doesn't show in three decimals."""
+"""Posterior from which on a state is shown as a reason: what smaller ones add to a score is below its rounding."""
 
 
 @dataclass(frozen=True)
