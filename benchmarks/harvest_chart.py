@@ -3,7 +3,7 @@
     python -m benchmarks.harvest_chart --evaluation Wikispeedia=DIR --evaluation manuals=DIR --output harvest.svg
 
 A bar is the mean harvest rate of a ranker over topics, its line the 95 % bootstrap interval, the dashed line what the
-ranker reaches that knows the labels.
+ranker reaches that knows the labels. Evaluations of one name, each of other rankers, share a panel.
 """
 
 from __future__ import annotations
@@ -74,8 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--mode", default="frontier", help="mode of the evaluation (default frontier)")
     parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="the chart, .svg")
     parsed = parser.parse_args(arguments)
-    named = (text.partition("=") for text in parsed.evaluation)
-    draw({name: rates(folder, parsed.mode) for name, _, folder in named}, parsed.output)
+    evaluations: dict[str, dict[str, dict[str, Any]]] = {}
+    for name, _, folder in (text.partition("=") for text in parsed.evaluation):
+        evaluations.setdefault(name, {}).update(rates(folder, parsed.mode))
+    draw(evaluations, parsed.output)
     return 0
 
 
