@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from semrank.pipelines import folders
 from semrank.pipelines.manifest import Manifest
+from semrank.pipelines.topic import stored_topic
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import FRONTIER, HARVEST
 from semrank.transforms.columnar import files
@@ -83,8 +84,8 @@ def round_figures(folder: str, first_topic: Mapping[str, float] | None = None) -
         for entry in pc.value_counts(part["held_back"].combine_chunks().drop_null()).to_pylist():
             held[entry["values"]] = held.get(entry["values"], 0) + entry["counts"]
     # Rounds of rankers that do not look at texts name no topic.
-    described = manifest.members("inputs").get("topic", {})
-    topic = {str(word): float(weight) for word, weight in described.get("words", [])}
+    described = stored_topic(manifest) or {"words": [], "relevance": None}
+    topic = {word: float(weight) for word, weight in described["words"]}
     return RoundFigures(
         folder=folder,
         ranker=manifest.text("parameters", "ranker"),
@@ -96,7 +97,7 @@ def round_figures(folder: str, first_topic: Mapping[str, float] | None = None) -
         mean_score=total.score / total.selected if total.selected else None,
         held_back=dict(sorted(held.items())),
         harvested=manifest.whole("rows", HARVEST.name),
-        relevance=described.get("relevance"),
+        relevance=described["relevance"],
         rejected=sum(manifest.members("rejected").values()),
         seconds=manifest.number("seconds"),
         topic=topic,

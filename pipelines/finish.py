@@ -14,6 +14,7 @@ from semrank.pipelines.locks import lock_folder
 from semrank.pipelines.manifest import Manifest
 from semrank.pipelines.rank import PENDING, conclude
 from semrank.pipelines.runtime import RunMetrics
+from semrank.pipelines.topic import stored_topic
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
 
@@ -51,6 +52,8 @@ def finish_round(folder: str) -> str:
     told = Manifest(pending, files.read_json(pending))
     config = stored_config(told.members("parameters"), pending)
     begin, inputs = told.number("started"), told.members("inputs")
+    if (topic := stored_topic(told)) is not None:
+        inputs = {**inputs, "topic": topic}
     # The order is cut last of all, so a job that ended early has written no frontier.
     if not folders.table_files(folder, "frontier"):
         raise InputError(f"--round {folder}: has no frontier, expected one: its job has failed or is still running")

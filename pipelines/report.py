@@ -30,6 +30,7 @@ from semrank.pipelines.config import round_config
 from semrank.pipelines.crawl import RoundFigures, crawl_figures
 from semrank.pipelines.evaluation_plots import mean_curves, mean_sweeps
 from semrank.pipelines.manifest import Manifest
+from semrank.pipelines.topic import stored_topic
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import (
     CONCEPTS,
@@ -177,7 +178,7 @@ def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str,
             ["concepts of the queue", f"{manifest.whole('rows', 'base_concepts'):,}"],
             ["seconds", f"{manifest.number('seconds'):,.1f}"],
         ],
-        "topic": manifest.members("inputs").get("topic"),
+        "topic": stored_topic(manifest),
         "seeds": _seeds(folder),
         "top": _shown(seen.top, titles),
         "top_note": f"The best {len(seen.top):,} of {seen.rows:,} URLs. A row opens to say why.",

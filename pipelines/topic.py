@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from semrank.pipelines.manifest import Manifest
 from semrank.pipelines.queue import Queue
+from semrank.schemas.errors import InputError
 from semrank.schemas.tables import PAGES
 from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, members, positions
 from semrank.transforms.columnar.ids import mix_bits, text_ids
@@ -88,6 +91,36 @@ def _places(found: Int64s, ids: Int64s) -> Int64s:
     """Where ids stand among those found; those that are not there are left out."""
     places = positions(found, ids)
     return np.asarray(places[places >= 0], dtype=np.int64)
+
+
+def stored_topic(manifest: Manifest) -> dict[str, Any] | None:
+    """The topic that a round's manifest has, as `SeedTopic.as_dict` gave it; None if its ranker looked at no texts.
+
+    Raises:
+        InputError: it is there and is something else.
+    """
+    if manifest.members("inputs").get("topic") is None:
+        return None
+    topic = manifest.members("inputs", "topic")
+    words = topic.get("words")
+    pairs = words if isinstance(words, list) else [None]
+    if not all(_is_weighted(pair) for pair in pairs):
+        raise InputError(f"{manifest.path}: inputs.topic.words is {words!r:.60}, expected words with weights")
+    numbers = {
+        name: None if topic.get(name) is None else manifest.number("inputs", "topic", name)
+        for name in ("cohesion", "random_cohesion", "relevance")
+    }
+    return {"words": pairs, "seeds": manifest.whole("inputs", "topic", "seeds"), **numbers}
+
+
+def _is_weighted(pair: object) -> bool:
+    return (
+        isinstance(pair, list)
+        and len(pair) == 2
+        and isinstance(pair[0], str)
+        and isinstance(pair[1], int | float)
+        and math.isfinite(pair[1])
+    )
 
 
 def topic_lines(topic: Mapping[str, Any]) -> list[str]:

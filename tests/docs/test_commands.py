@@ -60,6 +60,7 @@ NOT_RUN = {
     r"^curl ": "needs a server",
     r"--base-url https://": "reads Common Crawl's server",
     r"--source (?:https:|downloads)": "needs the published archives",
+    r"--source unpacked": "needs packages of manuals",
     r"sample --serve": "serves until it is interrupted; tests/pipelines/test_sample_server.py runs it",
     r"gs://": "needs a bucket; tests/cloud has one",
     r"^docker ": "needs Docker",
@@ -89,7 +90,8 @@ PREPARED = {
     "help rounds": ["snapshot", "seeds.txt"],
     "help evaluate": ["web", "snapshot"],
     "help explain": ["penguins"],
-    "help report": ["round-0000", "evaluation"],
+    "help report": ["round-0000", "rounds", "evaluation"],
+    "help ls": ["rounds"],
     "help export": ["round-0000"],
     "help ontology": ["shop.ttl", "round-0003"],
 }
@@ -203,6 +205,9 @@ def prepare(name: str, target: Path, chain: Path) -> None:
     elif name == "round-0003":
         taught = ["rank", "--snapshot", str(chain / "snapshot"), "--seeds", str(chain / "web/seeds.txt")]
         write_commands(target, [*taught, "--ranker", "ontology", "--ontology", "shop.ttl", "--output", name])
+    elif name == "rounds":
+        crawled = ["rounds", "--snapshot", str(chain / "snapshot"), "--seeds", str(chain / "web/seeds.txt")]
+        write_commands(target, [*crawled, "--rounds", "1", "--output", name])
     elif name == "penguins":
         bird, penguin = (f"https://en.wikipedia.org/wiki/{title}" for title in ("Bird", "Penguin"))
         (target / "seeds.txt").write_text(bird + "\n", encoding="utf-8")
@@ -364,6 +369,7 @@ FOREIGN = {
     "--folder": "python -m benchmarks.scale",
     "--heap": "deploy/flink/cluster up",
     "--image": "gcloud",
+    "--manuals": "python -m benchmarks.ranking",
     "--managed": "deploy/flink/cluster up",
     "--metadata-file": "gcloud",
     "--parameters": "gcloud",

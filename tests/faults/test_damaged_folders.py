@@ -242,6 +242,6 @@ def test_what_is_whole_is_read(name: str, whole: Path, tmp_path: Path, capsys: p
     damaged = copied(whole / source, tmp_path / "round-0000")
     if name == "rounds":
         told = json.loads((damaged / "manifest.json").read_text())
-        told["parameters"] = round_config(Namespace(profile=None)).as_dict()
+        told["parameters"] = {**round_config(Namespace(profile=None)).as_dict(), "recrawl": True}
         replace(damaged / "manifest.json", json.dumps(told).encode())
     assert run(whole, damaged, command, capsys) == 0

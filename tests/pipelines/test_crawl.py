@@ -155,7 +155,7 @@ def test_drift_is_measured_from_the_first_topic(crawl: Path, tmp_path: Path) -> 
     folder = tmp_path / "round-0000"
     shutil.copytree(crawl / "rounds" / "round-0000", folder)
     manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["inputs"]["topic"] = {"words": [["heron", 1.0], ["tern", 1.0]]}
+    manifest["inputs"]["topic"] = {"words": [["heron", 1.0], ["tern", 1.0]], "seeds": 2}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     for first, drift in (({"heron": 2.0, "tern": 2.0}, 0), ({"owl": 1.0}, 1), ({"heron": 3.0}, 1 - 0.5**0.5)):
         assert round_figures(str(folder), first).drift == pytest.approx(drift)
