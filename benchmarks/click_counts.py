@@ -163,7 +163,7 @@ def start_spark(log: Path) -> Callable[[], dict[str, int]]:
 
 def count_by_row(log: Path) -> None:
     """Beam row by row: the same counts, which nobody keeps."""
-    run_pipeline(beam_options([]), partial(_build_by_row, log=log))
+    run_pipeline(beam_options(["--runner=DirectRunner"]), partial(_build_by_row, log=log))
 
 
 def _build_by_row(pipeline: beam.Pipeline, *, log: Path) -> None:

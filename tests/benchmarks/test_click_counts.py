@@ -59,7 +59,7 @@ def test_beam_row_by_row_counts_as_by_hand(log: Path) -> None:
         for name, counts in click_counts.row_counts(pipeline, log).items():
             assert_that(counts, equal_to(list(expected[name].items())), label=f"check {name}")
 
-    run_pipeline(beam_options([]), build)
+    run_pipeline(beam_options(["--runner=DirectRunner"]), build)
 
 
 def test_duckdb_counts_as_by_hand_and_ours_the_same(log: Path, tmp_path: Path) -> None:

@@ -254,7 +254,11 @@ def _unfinished(_: Path, seeds: Path, folder: Path) -> list[str]:
         (_unfinished, [], "unfinished"),
         (None, ["--weight", "-1"], "--weight: found -1.0, expected a number from 0 to 1"),
         (None, ["--weight", "much"], "expected a number"),
-        (None, ["--profile", "paper-1999"], "--profile: found 'paper-1999', expected one of focused, paper-2013"),
+        (
+            None,
+            ["--profile", "paper-1999"],
+            "--profile: found 'paper-1999', expected one of focused, topic, paper-2013",
+        ),
         (None, ["--threshold", "nan"], "--threshold: found nan"),
         (None, ["--alpha", "0.7"], "--alpha: found 0.7"),
         (None, ["--min-support", "0"], "--min-support: found 0"),
