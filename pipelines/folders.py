@@ -24,6 +24,9 @@ from semrank.transforms.columnar.parquet import find_stored, open_stored, part_n
 DRAFT, READY, REPLACED = ".semrank-new", ".semrank-ready", ".semrank-old"
 """Folders in an output: a new result that is being written, one that is being moved in, and the old one."""
 
+WHOLE_TABLES = 4
+"""Tables, of those that a command writes, that make a folder without a mark a result without its manifest."""
+
 _OWN_NAMES = frozenset({LOCK, DRAFT, READY, REPLACED})
 
 _TABLE_FILE = re.compile(r"part-[0-9]{5,}\.parquet")
@@ -230,9 +233,11 @@ def _check_found(
 ) -> None:
     """Refuses files that semrank did not write, and a finished result.
 
-    `marked` tells whether the folder is known to be written by a run: elsewhere files of the same names are somebody's.
+    `marked` tells whether the folder is known to be written by a run: elsewhere files of the same names are somebody's,
+    unless so many tables are there that only a run can have written them, and somebody has deleted its manifest.
     """
     finished = PurePosixPath(files.MANIFEST) in found
+    marked = marked or len({path.parts[0] for path in found if _is_own(path, parts)} & set(parts)) >= WHOLE_TABLES
     for path in found:
         if str(path) != files.MANIFEST and not ((marked or finished) and _is_own(path, parts)):
             raise InputError(f"{option} {folder}: holds '{path}', expected a new or empty folder")

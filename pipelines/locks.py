@@ -1,8 +1,8 @@
 """Locks of local folders, so that two runs never write into one.
 
 A lock is the system's: it ends with the process, however that ends, so one that a killed run left locks nobody out. It
-is held on an empty file in the folder. The file stays where the run left something: it marks what else is in the folder
-as written by a run, also after somebody has deleted the manifest to have it written anew.
+is held on a file in the folder. The file is deleted when the run is over, except where the run left an unfinished
+result: there it marks what else is in the folder as written by a run.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
+
+from semrank.transforms.columnar.files import MANIFEST
 
 LOCK = ".semrank-lock"
 """Name of the file in a folder."""
@@ -59,6 +61,6 @@ def _release(name: str) -> None:
         return
     descriptor, path = _held.pop(name)
     folder = path.parent
-    if folder.is_dir() and not any(entry.name != LOCK for entry in folder.iterdir()):
+    if folder.is_dir() and ((folder / MANIFEST).exists() or not any(entry.name != LOCK for entry in folder.iterdir())):
         path.unlink(missing_ok=True)
     os.close(descriptor)

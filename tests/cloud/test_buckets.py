@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from semrank.pipelines.locks import LOCK
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
 from semrank.transforms.columnar.objects import create_object, use_options
@@ -20,11 +19,8 @@ from tests.cloud.conftest import LIMITS, Disk, Store, run, run_chain
 def test_rounds_in_a_bucket_are_those_of_a_disk(store: Store, disk: Disk, tmp_path: Path) -> None:
     run_chain(store, disk.web, tmp_path, store.path("a"))
     found = store.objects("a/")
-    # A bucket has no locks.
     local = {
-        path.relative_to(disk.folder).as_posix(): path.read_bytes()
-        for path in disk.folder.rglob("*")
-        if path.is_file() and path.name != LOCK
+        path.relative_to(disk.folder).as_posix(): path.read_bytes() for path in disk.folder.rglob("*") if path.is_file()
     }
     assert set(found) == set(local)
     for name, content in local.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -39,13 +40,6 @@ def fill(folder: Path, text: str, *names: str) -> None:
 def result(folder: Path, text: str, *more: str) -> None:
     fill(folder, text, f"pages/{part_name(0)}", f"links/{part_name(0)}", *more)
     fill(folder, f'{{"kind": "round", "text": "{text}"}}', MANIFEST)
-
-
-def result_of(folder: Path) -> dict[str, str]:
-    """The content without the empty file that marks it as written by a run."""
-    found = content(folder)
-    assert found.pop(LOCK, "") == ""
-    return found
 
 
 def content(folder: Path) -> dict[str, str]:
@@ -134,7 +128,7 @@ def test_a_new_result_replaces_the_old_one_when_it_is_finished(tmp_path: Path) -
     assert "old" in content(tmp_path)[MANIFEST]
     folders.publish(str(tmp_path), {"kind": "round", "text": "new"})
     folders.release_all()
-    found = result_of(tmp_path)
+    found = content(tmp_path)
     assert set(found) == {f"pages/{part_name(0)}", f"links/{part_name(0)}", "topics.parquet", MANIFEST}
     assert all("new" in text for text in found.values())
 
@@ -144,7 +138,7 @@ def test_the_old_result_survives_a_failure(tmp_path: Path) -> None:
     before = content(tmp_path)
     fill(claim(tmp_path), "new", f"pages/{part_name(0)}")
     folders.release_all()
-    assert result_of(tmp_path) == before
+    assert content(tmp_path) == before
 
 
 @pytest.mark.parametrize("event", ["killed", "failed"])
@@ -181,7 +175,7 @@ def test_a_swap_that_is_interrupted_gives_the_old_result_or_the_new_one(event: s
                 claim(folder, overwrite=False)
             claim(folder)
         folders.release_all()
-        found = result_of(folder)
+        found = content(folder)
         assert found == old or all("new" in text for text in found.values())
         assert (folder / "topics.parquet").exists() == (found != old)
         if outcomes[-1] == "finished":
@@ -264,3 +258,15 @@ def test_a_sample_is_told_from_other_files_of_its_names(tmp_path: Path, capsys: 
     assert main(["sample", "--output", str(tmp_path), "--overwrite"]) == 2
     assert "the folder is not empty" in capsys.readouterr().err
     assert content(tmp_path) == {"seeds.txt": "mine", "topics.parquet": "mine"}
+
+
+@pytest.mark.parametrize("tables", [1, folders.WHOLE_TABLES - 1, folders.WHOLE_TABLES])
+def test_a_result_whose_manifest_was_deleted_is_replaced(tables: int, tmp_path: Path) -> None:
+    """Few tables of the same names may be somebody's own; as many as a result has are a result's."""
+    parts = ["pages", "links", "clicks", "aliases", "rejects"]
+    fill(tmp_path, "old", *(f"{name}/{part_name(0)}" for name in parts[:tables]))
+    claimed = tables >= folders.WHOLE_TABLES
+    with nullcontext() if claimed else pytest.raises(InputError, match="expected a new or empty folder"):
+        folders.claim_folder("--output", str(tmp_path), parts=parts, overwrite=False)
+    folders.release_all()
+    assert bool(content(tmp_path)) != claimed
