@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
@@ -156,7 +157,17 @@ def crawl_figures(folder: str) -> list[RoundFigures]:
     if not finished:
         found = f"{len(unfinished)} unfinished" if unfinished else "none"
         raise InputError(f"{folder}: found {found}, expected at least one finished round as in {folder}/round-0000")
+    return rounds_figures(finished)
+
+
+def rounds_figures(finished: Iterable[str]) -> list[RoundFigures]:
+    """The figures of finished rounds in the order given; `drift` is measured from the first."""
     rounds: list[RoundFigures] = []
     for path in finished:
         rounds.append(round_figures(path, rounds[0].topic if rounds else None))
     return rounds
+
+
+def folder_name(folder: str) -> str:
+    """The last name of a folder's path."""
+    return PurePosixPath(folder.rstrip("/")).name

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
-from semrank.pipelines.crawl import RoundFigures, round_figures, round_folders
+from semrank.pipelines.crawl import RoundFigures, folder_name, round_folders, rounds_figures
 from semrank.schemas.errors import InputError
 
 EXAMPLES = """\
@@ -28,9 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     finished, unfinished = round_folders(arguments.folder)
     if not finished and not unfinished:
         raise InputError(f"{arguments.folder}: found no round, expected folders of rounds as in round-0000")
-    rounds: list[RoundFigures] = []
-    for path in finished:
-        rounds.append(round_figures(path, rounds[0].topic if rounds else None))
+    rounds = rounds_figures(finished)
     if arguments.json:
         for figures in rounds:
             print(json.dumps(figures.as_dict(), ensure_ascii=False, sort_keys=True))
@@ -38,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     if rounds:
         print("\n".join(_lines([_COLUMNS, *map(_cells, rounds)])))
     for path in unfinished:
-        print(f"{_name(path)}: unfinished, without a manifest")
+        print(f"{folder_name(path)}: unfinished, without a manifest")
     return 0
 
 
@@ -46,7 +43,7 @@ def _cells(figures: RoundFigures) -> tuple[str, ...]:
     counts = (figures.ranked, figures.selected, figures.new, figures.known, figures.hosts)
     score = "" if figures.mean_score is None else f"{figures.mean_score:.3f}"
     further = (f"{figures.harvested:,}", f"{figures.rejected:,}", f"{figures.seconds:,.1f}", figures.ranker)
-    return (_name(figures.folder), *(f"{count:,}" for count in counts), score, *further)
+    return (folder_name(figures.folder), *(f"{count:,}" for count in counts), score, *further)
 
 
 def _lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -60,10 +57,6 @@ def _lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
-
-
-def _name(folder: str) -> str:
-    return PurePosixPath(folder.rstrip("/")).name
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from semrank.pipelines import folders
 from semrank.pipelines.answers import answer
 from semrank.pipelines.config import round_config
-from semrank.pipelines.crawl import RoundFigures, crawl_figures
+from semrank.pipelines.crawl import RoundFigures, crawl_figures, folder_name
 from semrank.pipelines.evaluation_plots import mean_curves, mean_sweeps
 from semrank.pipelines.manifest import Manifest
 from semrank.pipelines.topic import stored_topic
@@ -214,7 +214,7 @@ def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str,
         facts["changes_note"] = f"The best {overview.TOP_ROWS:,} URLs of this round beside those of {before}."
     version = manifest.text("versions", "semrank")
     subtitle = f"semrank {version}, profile {profile}, ranker {ranker}; queue {queue}"
-    return f"Round {_name(folder)}", subtitle, {"round": facts}
+    return f"Round {folder_name(folder)}", subtitle, {"round": facts}
 
 
 def _seeds(folder: str) -> dict[str, Any]:
@@ -245,10 +245,6 @@ def _titles(manifest: Manifest, urls: list[str]) -> dict[str, str]:
             rows = part.filter(pc.is_in(part["url"], value_set=wanted)).to_pylist()
             found.update({row["url"]: row["title"] for row in rows if row["title"]})
     return found
-
-
-def _name(folder: str) -> str:
-    return PurePosixPath(folder.rstrip("/")).name
 
 
 def _earlier_round(path: str) -> str | None:
@@ -404,16 +400,16 @@ def _crawl_facts(folder: str, output: str) -> tuple[str, str, dict[str, Any]]:
     """Figures of a crawl's rounds; a round whose own page lies beside the output is linked to it."""
     rounds = crawl_figures(folder)
     last = rounds[-1]
-    pages = {figures.folder: f"{_name(figures.folder)}.html" for figures in rounds}
+    pages = [f"{folder_name(figures.folder)}.html" for figures in rounds]
     beside = str(PurePosixPath(output).parent)
     rows = [
         {
             **figures.as_dict(),
-            "round": _name(figures.folder),
+            "round": folder_name(figures.folder),
             "page": page if files.exists(files.join(beside, page)) else None,
             "words": ", ".join(figures.topic),
         }
-        for figures, page in zip(rounds, pages.values(), strict=True)
+        for figures, page in zip(rounds, pages, strict=True)
     ]
     charts = [
         {"x": "round", "y": name, "lines": lines}
@@ -432,7 +428,7 @@ def _crawl_facts(folder: str, output: str) -> tuple[str, str, dict[str, Any]]:
         "rounds": rows,
         "charts": charts,
     }
-    return f"Crawl {_name(folder)}", f"ranker {last.ranker}; began with {rounds[0].queue}", {"crawl": facts}
+    return f"Crawl {folder_name(folder)}", f"ranker {last.ranker}; began with {rounds[0].queue}", {"crawl": facts}
 
 
 def _round_line(rounds: Sequence[RoundFigures], column: str) -> dict[str, Any] | None:
@@ -482,7 +478,7 @@ def _evaluation_facts(folder: str) -> tuple[str, str, dict[str, Any]]:
         "pivots": _pivots(summary.to_pylist()),
         "modes": modes,
     }
-    return f"Evaluation {_name(folder)}", f"semrank {manifest.text('versions', 'semrank')}", {"evaluation": facts}
+    return f"Evaluation {folder_name(folder)}", f"semrank {manifest.text('versions', 'semrank')}", {"evaluation": facts}
 
 
 def _pivots(summary: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
