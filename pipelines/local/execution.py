@@ -132,7 +132,8 @@ class _Running:
 
 def _own_copy(fn: Any) -> Any:
     """A function of which only this run changes the state, as each of Beam's workers has it."""
-    return pickler.loads(pickler.dumps(fn))
+    # Beam compresses by bz2 otherwise, which takes several times as long as pickling.
+    return pickler.loads(pickler.dumps(fn, use_zlib=True), use_zlib=True)
 
 
 class StageRun:

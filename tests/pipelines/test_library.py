@@ -153,3 +153,13 @@ def test_help_needs_no_beam() -> None:
     program = "import sys, semrank; dir(semrank); semrank.__version__; print('apache_beam' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_a_round_imports_little_and_leaves_imports_as_they_were() -> None:
+    program = (
+        "import sys; from semrank.pipelines import cli; cli._imported('rank');"
+        "print({'bson', 'pymongo', 'requests', 'scipy.optimize', 'matplotlib', 'rdflib'} & set(sys.modules));"
+        "import bson, apache_beam.io.gcp.bigquery; print(bson.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\nbson\n"

@@ -69,7 +69,15 @@ def _taken(function: Callable[..., Any], names: Iterable[str]) -> frozenset[str]
     return frozenset(name for name in names if name in own or (anything and name != PARTITION))
 
 
-class _StageDoFn(beam.DoFn):
+class _TableDoFn(beam.DoFn):
+    """A DoFn without state or timers."""
+
+    def __dir__(self) -> list[str]:
+        """The methods in which Beam may look for state and timers: it inspects all that are listed, four times."""
+        return ["process", "setup", "start_bundle", "finish_bundle", "teardown"]
+
+
+class _StageDoFn(_TableDoFn):
     """A stage: counts rows and its own time, prepares broadcast tables once a bundle, says when it starts and ends.
 
     Attributes:
@@ -219,7 +227,7 @@ class _AddDoFn(_MapDoFn):
         self._added_bytes = self._waiting_bytes = self._sums[0].nbytes
 
 
-class _KeyDoFn(beam.DoFn):
+class _KeyDoFn(_TableDoFn):
     """Cuts tables by partition and bounds the size of what goes into the shuffle.
 
     Tables are cut together where they come in one bundle: each one alone, over hundreds of partitions, would fall into

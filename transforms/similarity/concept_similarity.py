@@ -23,8 +23,8 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from scipy import sparse
-from scipy.optimize import linear_sum_assignment
 
 from semrank.transforms.lattice.context import Concepts
 from semrank.transforms.similarity.base_lattice import BLOCK_CELLS, BaseLattice, RelatedWords, WordSimilarities
@@ -177,7 +177,7 @@ def _matched(words: WordPairs, intents: list[tuple[Int64s, Int64s]]) -> Iterator
         start += block.size
         # All bonuses together are less than a step of the grid of similarities, so that they never change the total.
         bonus = (rows[:, None] == columns) / (2 * ICS_UNITS * max(1, *block.shape))
-        pairs = zip(*linear_sum_assignment(block + bonus, maximize=True), strict=True)
+        pairs = zip(*scipy.optimize.linear_sum_assignment(block + bonus, maximize=True), strict=True)
         yield [
             (int(rows[row]), int(columns[column]), float(block[row, column]))
             for row, column in pairs

@@ -7,8 +7,8 @@ from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from scipy import sparse
-from scipy.optimize import linear_sum_assignment
 
 from semrank.transforms.columnar.arrays import group_starts
 from semrank.transforms.lattice.context import Concepts
@@ -237,7 +237,7 @@ class Contest:
         # A row that is filling may have any column: it adds 0.
         chosen = np.zeros((len(left), values.shape[1]), dtype=np.int64)
         for i, (pair, words) in enumerate(zip(left.tolist(), counts[left].tolist(), strict=True)):
-            chosen[i, :words] = linear_sum_assignment(values[pair, :words], maximize=True)[1]
+            chosen[i, :words] = scipy.optimize.linear_sum_assignment(values[pair, :words], maximize=True)[1]
         weights = np.maximum(np.take_along_axis(values[left], chosen[:, :, None], axis=2), 0.0).sum(axis=(1, 2))
         result[left] = self._enter(rows[left], columns[left], extension[left], weights)
         return result

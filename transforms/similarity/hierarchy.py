@@ -25,7 +25,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.sparse import csgraph
 
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.arrays import pointers, ragged
@@ -226,7 +225,7 @@ def _condense(wholes: Int64s, parts: Int64s, word_count: int) -> tuple[Int32s, I
     graph = sparse.coo_array(
         (np.ones(len(wholes), dtype=np.int8), (wholes, parts)), shape=(word_count, word_count)
     ).tocsr()
-    count, labels = csgraph.connected_components(graph, directed=True, connection="strong")
+    count, labels = sparse.csgraph.connected_components(graph, directed=True, connection="strong")
     # scipy's numbers depend on its traversal; the smallest word of a component names it for good.
     first_word = np.full(count, word_count, dtype=np.int64)
     np.minimum.at(first_word, labels, np.arange(word_count, dtype=np.int64))

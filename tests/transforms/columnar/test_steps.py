@@ -18,9 +18,11 @@ import pytest
 from apache_beam.metrics.metric import MetricsFilter
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
+from apache_beam.transforms.userstate import CombiningValueStateSpec, get_dofn_specs
 
 from semrank.pipelines.local.runner import LocalRunner
 from semrank.schemas.errors import InputError
+from semrank.transforms.columnar import steps
 from semrank.transforms.columnar.arrays import MAIN, int64s, sum_by_key
 from semrank.transforms.columnar.idfilter import IdFilter, filter_positions
 from semrank.transforms.columnar.parquet import part_name
@@ -244,6 +246,37 @@ def test_partitions_get_each_row_once(partitions: int, runner: type[Any], tmp_pa
     assert tuple(map(sum, zip(*(row[1:] for row in found), strict=True))) == (50, 100, 2450 + 4950)
     assert ran.metrics[f"sum/{ROWS_IN}"] == 150
     assert ran.metrics[f"sum/{GROUP_BYTES}"] == ran.metrics[f"sum/{RECORD_BYTES}"] > 0
+
+
+COUNT = CombiningValueStateSpec("count", combine_fn=sum)
+
+
+STATE = beam.DoFn.StateParam(COUNT)
+
+
+class _Counting(steps._TableDoFn):
+    def process(self, element: Any, count: Any = STATE) -> Iterator[Any]:
+        yield element, count
+
+
+def test_beam_finds_state_in_the_listed_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Beam finds in them is what it finds in all methods."""
+
+    def found() -> dict[str, Any]:
+        made = [object.__new__(kind) for kind in _descendants(steps._TableDoFn)]
+        return {type(step).__name__: get_dofn_specs(step) for step in made}
+
+    listed = found()
+    monkeypatch.delattr(steps._TableDoFn, "__dir__")
+    assert found() == listed
+    assert listed["_Counting"] == ({COUNT}, set())
+    assert listed["_ReadDoFn"] == (set(), set())
+
+
+def _descendants(kind: type[Any]) -> Iterator[type[Any]]:
+    for child in kind.__subclasses__():
+        yield child
+        yield from _descendants(child)
 
 
 def test_keys_that_are_partitions_stay_so(tmp_path: Path) -> None:
