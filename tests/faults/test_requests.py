@@ -113,6 +113,29 @@ def test_a_name_with_a_private_address_beside_a_public_one(monkeypatch: pytest.M
     assert module._private_address("mixed.example") == "10.0.0.7"
 
 
+@pytest.mark.parametrize("answers", [["9.9.9.9", "127.0.0.1"], ["9.9.9.9", "::1"], ["9.9.9.9", "::ffff:127.0.0.1"]])
+def test_a_name_that_gets_a_private_address_after_it_was_checked(
+    answers: list[str], site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server's own answers: a public address when the redirect is checked, a private one when it is followed."""
+    port = site.url.split(":")[2].split("/")[0]
+    site.redirects[PATH] = f"http://rebound.example:{port}/other.tar.gz"
+    resolve = socket.getaddrinfo
+    asked: list[str] = []
+
+    def rebound(host: Any, port: Any, *arguments: Any, **options: Any) -> Any:
+        if host != "rebound.example":
+            return resolve(host, port, *arguments, **options)
+        asked.append(host)
+        return resolve(answers[min(len(asked), len(answers)) - 1], port, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", rebound)
+    with pytest.raises(InputError, match=r"address of rebound\.example, expected a public one"):
+        download(site.url, tmp_path, policy=allowing("rebound.example"))
+    assert [request["host"] for request in site.requests] == [f"127.0.0.1:{port}"]
+    assert len(asked) == len(answers)
+
+
 def test_waits_grow_and_are_bounded(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     monkeypatch.setattr(time, "sleep", waits.append)

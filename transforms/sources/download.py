@@ -183,7 +183,7 @@ def download(url: str, folder: Path, *, policy: Policy | None = None, report: Re
     part = target.with_name(f"{target.name}.part")
     failures = 0
     end = time.monotonic() + policy.longest
-    with _limited_session(policy.longest) as session:
+    with _limited_session(policy.longest, urlsplit(url).hostname) as session:
         while True:
             before = _size(part)
             try:
@@ -201,8 +201,11 @@ def download(url: str, folder: Path, *, policy: Policy | None = None, report: Re
 
 
 @contextmanager
-def _limited_session(seconds: float) -> Iterator[requests.Session]:
-    """A session whose connections are all shut down after some seconds: a read then ends, whatever it waits for."""
+def _limited_session(seconds: float, own_host: str | None) -> Iterator[requests.Session]:
+    """A session whose connections are all shut down after some seconds: a read then ends, whatever it waits for.
+
+    Connections to other hosts than `own_host` lead to public addresses only.
+    """
     watched: list[socket.socket] = []
     over = threading.Event()
 
@@ -225,7 +228,7 @@ def _limited_session(seconds: float) -> Iterator[requests.Session]:
     try:
         with requests.Session() as session:
             for scheme in _DEFAULT_PORTS:
-                session.mount(f"{scheme}://", _WatchedAdapter(watch))
+                session.mount(f"{scheme}://", _WatchedAdapter(watch, own_host))
             yield session
     finally:
         timer.cancel()
@@ -234,21 +237,32 @@ def _limited_session(seconds: float) -> Iterator[requests.Session]:
 
 
 class _WatchedAdapter(requests.adapters.HTTPAdapter):
-    """Shows each connection to a function when it is made, before anything is sent."""
+    """Chooses the address of each connection, and shows it to a function before anything is sent.
 
-    def __init__(self, watch: Callable[[socket.socket], socket.socket]) -> None:
-        self._watch = watch
+    A name server may answer differently each time, so the address that is checked is the one that is connected to.
+    """
+
+    def __init__(self, watch: Callable[[socket.socket], socket.socket], own_host: str | None) -> None:
+        self._watch, self._own_host = watch, own_host
         super().__init__()
 
     def get_connection_with_tls_context(self, *arguments: Any, **options: Any) -> Any:
         pool: Any = super().get_connection_with_tls_context(*arguments, **options)
-        plain, watch = pool.ConnectionCls, self._watch
+        plain, watch, own_host = pool.ConnectionCls, self._watch, self._own_host
         if plain.__name__ == "Watched":
             return pool
 
         class Watched(plain):  # type: ignore[misc, valid-type]
+            _dns_host: str
+
             def _new_conn(self) -> socket.socket:
-                return watch(super()._new_conn())
+                name = self._dns_host
+                if self.proxy is None and name != own_host:
+                    self._dns_host = _public_address(name.strip("[]"))
+                try:
+                    return watch(super()._new_conn())
+                finally:
+                    self._dns_host = name  # which certificates are for
 
         pool.ConnectionCls = Watched
         return pool
@@ -422,12 +436,24 @@ def _followed(url: str, current: str, location: str, policy: Policy) -> str:
 
 def _private_address(host: str) -> str | None:
     """An address of the host that is not public (of this machine or a private network); None if there is none."""
+    return next((address for address in _addresses(host) if not _is_public(ipaddress.ip_address(address))), None)
+
+
+def _public_address(host: str) -> str:
+    """The address of a host that the system prefers; raises InputError where it is not public."""
+    address = _addresses(host)[0]
+    if _private_address(address) is not None:
+        raise InputError(f"found {address} as the address of {host}, expected a public one")
+    return address
+
+
+def _addresses(host: str) -> list[str]:
+    """The addresses of a host, the preferred one first."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as cause:
         raise _BrokenTransferError(f"{host} has no address: {cause}") from cause
-    addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
-    return next((str(address) for address in addresses if not _is_public(address)), None)
+    return [str(entry[4][0]).partition("%")[0] for entry in found]
 
 
 def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
