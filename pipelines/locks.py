@@ -11,6 +11,7 @@ import fcntl
 import os
 from pathlib import Path
 
+from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.files import MANIFEST
 
 LOCK = ".semrank-lock"
@@ -23,11 +24,13 @@ def lock_folder(folder: str) -> bool:
     """Locks a folder until `release`; false where another run holds it.
 
     Raises:
-        OSError: the folder is missing or can't be written, or its file system has no locks.
+        InputError: its file system has no locks, as some of networks.
+        OSError: the folder is missing or can't be written.
     """
     path = Path(folder).resolve() / LOCK
     if str(path) in _held:
         return True
+    marked = path.exists()
     while True:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         try:
@@ -35,9 +38,13 @@ def lock_folder(folder: str) -> bool:
         except BlockingIOError:
             os.close(descriptor)
             return False
-        except OSError:
+        except OSError as cause:
             os.close(descriptor)
-            raise
+            if not marked:
+                path.unlink(missing_ok=True)
+            raise InputError(
+                f"{folder}: can't be locked: {cause.strerror}; expected a folder on a file system with locks"
+            ) from cause
         # The run before may have deleted the file between opening and locking it; then the lock is on nothing.
         if path.exists() and os.fstat(descriptor).st_ino == path.stat().st_ino:
             _held[str(path)] = (descriptor, path)

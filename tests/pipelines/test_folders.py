@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -270,3 +273,26 @@ def test_a_result_whose_manifest_was_deleted_is_replaced(tables: int, tmp_path: 
         folders.claim_folder("--output", str(tmp_path), parts=parts, overwrite=False)
     folders.release_all()
     assert bool(content(tmp_path)) != claimed
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS])
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_file_system_without_locks(
+    number: int, marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused in one line that names the folder, and nothing is left in it that was not there."""
+
+    def refuse(*_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    output = tmp_path / "output"
+    output.mkdir()
+    if marked:
+        (output / LOCK).touch()
+    with pytest.raises(InputError) as raised:
+        claim(output)
+    assert str(raised.value) == (
+        f"{output}: can't be locked: {os.strerror(number)}; expected a folder on a file system with locks"
+    )
+    assert [path.name for path in output.iterdir()] == [LOCK] * marked
