@@ -127,6 +127,7 @@ atexit.register(_helper.close)
 
 def serve() -> None:
     """The helper process: reads pages from standard input until it ends, and writes what was found on them."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the process that asked was killed: this one ends, too
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while request := requests.readline():

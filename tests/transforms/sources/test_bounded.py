@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +16,7 @@ from semrank.transforms.sources.pages import CrawlLimits
 from tests.transforms.sources.crawls import http, stream, together
 from tests.transforms.sources.crawls import warc as record
 
+ROOT = Path(__file__).resolve().parents[3]
 URL = "http://example.com/page"
 LARGE = (
     b"<title>T</title><base href=/b/><p>words</p>" + b"<a href='x?a=1' rel=nofollow>on \xf0\x9f\x98\x80</a>" * 20_000
@@ -46,6 +50,28 @@ def test_compiled_code_is_ended_and_reading_goes_on() -> None:
         read_page(LARGE * 8, seconds=0.01, url=URL)
     assert (caught.value.reason, time.monotonic() - begin < 30) == (TOOK_TOO_LONG, True)
     assert read_page(LARGE, url=URL).title == "T"
+
+
+ASKING = f"""
+from semrank.transforms.sources import bounded
+page = b"<a href=x>words</a>" * 100_000
+bounded.read_page(page, url={URL!r})
+print("asking", flush=True)
+while True:
+    bounded.read_page(page, url={URL!r})
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.3])
+def test_the_helper_of_a_killed_process_ends_without_a_word(seconds: float) -> None:
+    asking = [sys.executable, "-c", ASKING]
+    with subprocess.Popen(asking, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"asking\n"
+        time.sleep(seconds)
+        program.kill()
+        # The helper holds the other end of the pipe, so this waits for its end as well.
+        assert program.communicate(timeout=30)[1] == b""
 
 
 def test_a_crash_of_the_parser_costs_one_page() -> None:
