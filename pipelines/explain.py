@@ -8,7 +8,7 @@ from typing import Any
 from semrank.pipelines import evidence, folders
 from semrank.pipelines.answers import answer
 from semrank.pipelines.config import PAPER_PROFILES, RoundConfig, stored_config
-from semrank.pipelines.manifest import Manifest
+from semrank.pipelines.manifest import Manifest, use_parameters_of
 from semrank.pipelines.score_terms import score_facts, score_lines
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CONCEPTS, FRONTIER, KEYWORDS, SCALE, TableSchema
@@ -69,6 +69,7 @@ def explanation(folder: str, url: str, *, snapshot: str | None = None, brief: bo
     """
     manifest = Manifest.of(folder, "round")
     config = stored_config(manifest.members("parameters"), manifest.path)
+    use_parameters_of(manifest.text("inputs", "snapshot", "path") if snapshot is None else snapshot)
     canonical = canonical_url(url)
     if canonical.url is None:
         hint = f"; is https://{url} meant?" if canonical.reason == "scheme-missing" else ""

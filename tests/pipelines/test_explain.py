@@ -19,6 +19,7 @@ from semrank.pipelines.config import RoundConfig, stored_config
 from semrank.pipelines.explain import explanation
 from semrank.schemas.tables import FRONTIER, KEYWORDS, RELATIONS
 from semrank.transforms.similarity.hierarchy import ics
+from semrank.transforms.sources.parameters import ParameterRules, use_parameters
 from tests.sample import ingest_sample
 
 NUMBER = r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
@@ -233,3 +234,19 @@ def test_numbers_that_json_can_not_hold(place: Path, tmp_path: Path, capsys: pyt
     assert "score no number" in capsys.readouterr().out
     assert main(["explain", "--round", str(folder), url, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["frontier"]["score"] is None
+
+
+def test_a_url_is_found_as_the_snapshot_has_it(tmp_path: Path) -> None:
+    """Parameters that `ingest` was told to take out, or to keep, are taken out or kept here, too."""
+    told, shown = "https://a.example/p?ref=1&utm_source=x", "https://a.example/p?utm_source=x"
+    (tmp_path / "links.jsonl").write_text(json.dumps({"source_url": "https://a.example/", "target_url": told}) + "\n")
+    (tmp_path / "seeds.txt").write_text("https://a.example/\n")
+    snapshot, output = f"{tmp_path}/snapshot", f"{tmp_path}/round"
+    options = ["--drop-parameters", "ref", "--keep-parameters", "utm_source"]
+    assert main(["ingest", "--links", f"{tmp_path}/links.jsonl", *options, "--output", snapshot, "--quiet"]) == 0
+    seeds = ["--seeds", f"{tmp_path}/seeds.txt", "--ranker", "pagerank"]
+    assert main(["rank", "--snapshot", snapshot, *seeds, "--output", output, "--quiet"]) == 0
+    use_parameters(ParameterRules())
+    assert explanation(output, told)["frontier"]["url"] == shown
+    Path(snapshot).rename(tmp_path / "moved")
+    assert explanation(output, told, snapshot=f"{tmp_path}/moved")["frontier"]["url"] == shown
