@@ -25,6 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semrank.pipelines.cli import main
+from semrank.pipelines.locks import LOCK
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.files import read_bounded, read_json
@@ -525,7 +526,7 @@ def test_urls_name_no_files(tmp_path: Path) -> None:
     assert all(name == "manifest.json" or name.startswith("part-") for name in names)
 
 
-@pytest.mark.parametrize("name", ["pages", "manifest.json", ".lock"])
+@pytest.mark.parametrize("name", ["pages", "manifest.json", LOCK])
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_symbolic_links_in_the_output(
     name: str, overwrite: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
