@@ -2,20 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import REJECTS
-from semrank.transforms.columnar.arrays import Int64s
-from semrank.transforms.columnar.ids import surplus_strings, text_ids
+from semrank.transforms.columnar.arrays import Int64s, int64s
+from semrank.transforms.columnar.ids import (
+    DIGEST_SCHEMA,
+    digest_table,
+    shared_ids,
+    surplus_strings,
+    text_digests,
+    text_ids,
+)
 from semrank.transforms.columnar.parquet import READ_ROWS, open_stored
 from semrank.transforms.columnar.steps import URL_COLUMNS
 
 STAGE = "ids"
 COLLISION = "id-collision"
 """Stage and reason of rejects."""
+
+
+def shared_url_ids(paths: Sequence[str], further: pa.Array) -> Int64s:
+    """The ids that several URLs of a snapshot have, ascending, int64[n]; 16 bytes are held for each URL.
+
+    Args:
+        paths: files of its tables.
+        further: URLs that are not in the snapshot.
+
+    Raises:
+        InputError: a file can't be read.
+    """
+    known = digest_table(text_digests(further))
+    waiting: list[pa.Table] = []
+    for urls in _stored_urls(paths):
+        waiting.append(digest_table(text_digests(pc.unique(urls))))
+        if sum(table.num_rows for table in waiting) > known.num_rows:
+            known, waiting = _merged([known, *waiting]), []
+    return shared_ids([known, *waiting])
+
+
+def _merged(digests: Sequence[pa.Table]) -> pa.Table:
+    return digest_table(np.column_stack([int64s(pa.concat_tables(digests)[name]) for name in DIGEST_SCHEMA.names]))
+
+
+def _stored_urls(paths: Sequence[str]) -> Iterator[pa.Array]:
+    """The columns of URLs in files of a snapshot's tables, in pieces."""
+    for path in paths:
+        with open_stored(path) as file:
+            names = [name for name in URL_COLUMNS if name in file.schema_arrow.names]
+            for batch in file.iter_batches(batch_size=READ_ROWS, columns=names):
+                yield from (column.cast(pa.string()) for column in batch.columns)
 
 
 def surplus_urls(paths: Sequence[str], further: pa.Array, ids: Int64s) -> pa.Array:
@@ -30,17 +71,12 @@ def surplus_urls(paths: Sequence[str], further: pa.Array, ids: Int64s) -> pa.Arr
         InputError: a file can't be read.
     """
     wanted = pa.array(ids)
-    found = [_with_ids(further, wanted)]
-    for path in paths:
-        with open_stored(path) as file:
-            names = [name for name in URL_COLUMNS if name in file.schema_arrow.names]
-            for batch in file.iter_batches(batch_size=READ_ROWS, columns=names):
-                found += [_with_ids(column, wanted) for column in batch.columns]
+    found = [_with_ids(urls, wanted) for urls in itertools.chain([further], _stored_urls(paths))]
     return surplus_strings(pa.concat_arrays(found))
 
 
 def _with_ids(urls: pa.Array, ids: pa.Array) -> pa.Array:
-    distinct = pc.unique(urls.cast(pa.string()))
+    distinct = pc.unique(urls)
     return distinct.filter(pc.is_in(pa.array(text_ids(distinct)), value_set=ids))
 
 

@@ -229,7 +229,7 @@ class RankUrls(beam.PTransform[PBegin, PCollection[pa.Table]]):
         arguments = self._arguments
         job = rank.prepare_round(
             arguments.snapshot, self._queue, arguments.output, self._config, overwrite=arguments.overwrite
-        )
+        ).without_any_collision()
         written = job.build(begin.pipeline)
         job.hand_over()
         return written | MapTables("read frontier", read_written)  # type: ignore[no-any-return]

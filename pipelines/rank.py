@@ -21,7 +21,7 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions
 
 from semrank.pipelines import folders
 from semrank.pipelines.cluster import path_for_workers
-from semrank.pipelines.collisions import surplus_urls
+from semrank.pipelines.collisions import shared_url_ids, surplus_urls
 from semrank.pipelines.config import (
     QUEUE_GROUP,
     RoundConfig,
@@ -247,6 +247,11 @@ class _Snapshot:
     history: list[str]
     partitions: Partitions
 
+    @property
+    def paths(self) -> list[str]:
+        """The files that URLs stand in."""
+        return [*self.pages, *self.links, *self.clicks]
+
 
 def _snapshot(path: str) -> _Snapshot:
     manifest = Manifest.of(path, "snapshot")
@@ -308,10 +313,14 @@ class RoundJob:
         leave_out(pipeline, self.left_out)
         return written
 
+    def without_any_collision(self) -> RoundJob:
+        """The same round without the URLs that share an id, for a job that nobody will run again."""
+        ids = shared_url_ids(self.snapshot.paths, column_array(self.queue.harvest["url"]))
+        return self.without_collisions(ids) if len(ids) else self
+
     def without_collisions(self, ids: Int64s) -> RoundJob:
         """The same round, ready to run again without the URLs that share one of some ids with others."""
-        paths = [*self.snapshot.pages, *self.snapshot.links, *self.snapshot.clicks]
-        surplus = surplus_urls(paths, column_array(self.queue.harvest["url"]), ids)
+        surplus = surplus_urls(self.snapshot.paths, column_array(self.queue.harvest["url"]), ids)
         if not len(surplus):
             raise RuntimeError(f"URLs share the ids {ids.tolist()}, but none of them was found")
         log.warning("%d URLs are left out, as others have their ids: %s ...", len(surplus), surplus[0])
@@ -359,6 +368,8 @@ def run_round(
     # A job that is handed over writes after this command's end, when nobody is there to exchange old and new.
     kept = options.view_as(GoogleCloudOptions).template_location is None
     job = prepare_round(snapshot_path, queue, output, config, overwrite=overwrite, memory=memory, keep_old=kept)
+    if not kept:
+        job = job.without_any_collision()
     try:
         metrics = _run_checked(job, options, memory)
     except InputError:

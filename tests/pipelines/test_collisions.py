@@ -8,14 +8,19 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
 
+import semrank
 from semrank.pipelines import rank as rank_command
 from semrank.pipelines import runtime
 from semrank.pipelines.cli import main
+from semrank.pipelines.runtime import DEFAULT_RUNNER
 from semrank.transforms.columnar import ids
+from tests.transforms.sources.crawls import http, warc
 
 HOST = "https://a.example"
 PAGES = ["", "birds", "finches", "owls"]
@@ -86,6 +91,56 @@ def test_collisions_of_seeds_and_clicks(tmp_path: Path, monkeypatch: pytest.Monk
     rejects = pq.read_table(found / "rejects").to_pylist()
     assert {"stage": "ids", "reason": "id-collision", "record": PAIR[1]} in rejects
     assert PAIR[1] not in [row["url"] for row in frontier(found)]
+
+
+def test_a_job_that_nobody_runs_again_begins_without_collisions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = snapshot(tmp_path / "web", PAIR, f"{HOST}/owls")
+    monkeypatch.setattr(ids, "blake2b", colliding_hash)
+    expected = rank(tmp_path, folder, f"{HOST}/")
+    output = tmp_path / "part"
+    with beam.Pipeline(options=PipelineOptions([f"--runner={DEFAULT_RUNNER}"])) as pipeline:
+        pipeline | semrank.RankUrls(folder, output, seeds=[f"{HOST}/"])
+    semrank.finish_round(str(output))
+    for name in ("frontier", "rejects"):
+        assert pq.read_table(output / name).equals(pq.read_table(expected / name))
+
+
+def constant_hash(text: bytes, digest_size: int) -> Any:
+    whole = hashlib.blake2b(text, digest_size=digest_size).digest()
+    return SimpleNamespace(digest=lambda: bytes(8) + whole[8:])
+
+
+@pytest.mark.parametrize("weak", [colliding_hash, constant_hash])
+def test_collisions_cost_nothing_when_sources_are_read(
+    weak: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages, their older captures, links of these, redirects and what they move: URLs are told apart by themselves."""
+    older, newer = "2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z"
+    records = [
+        warc(http(b"<title>one</title><a href=/x>x</a>"), PAIR[0], date=older),
+        warc(http(b"<title>two</title><a href=/y>y</a>"), PAIR[0], date=newer),
+        warc(http(b"<title>of the other</title><a href=/z>z</a>"), PAIR[1], date=older),
+        warc(http(b"", Location=PAIR[0], status="301 Moved"), f"{HOST}/1", date=older),
+        warc(http(b"", Location=PAIR[1], status="301 Moved"), f"{HOST}/2", date=older),
+        warc(http(b"", Location=f"{HOST}/end", status="301 Moved"), PAIR[1], date=newer),
+        warc(
+            http(b"".join(b"<a href=%s>to</a>" % url.encode() for url in (*PAIR, "/1", "/2"))), f"{HOST}/", date=older
+        ),
+    ]
+    path = tmp_path / "crawl.warc"
+    path.write_bytes(b"".join(records))
+    tables = []
+    for name in ("plain", "weak"):
+        assert main(["ingest", "--warc", str(path), "--output", str(tmp_path / name), "--quiet"]) == 0
+        parts = ("pages", "links", "aliases", "history", "rejects")
+        tables.append({part: pq.read_table(tmp_path / name / part).to_pylist() for part in parts})
+        monkeypatch.setattr(ids, "blake2b", weak)
+    for part, rows in tables[0].items():
+        assert sorted(map(str, tables[1][part])) == sorted(map(str, rows)), part
+    targets = [row["target_url"] for row in tables[0]["links"] if row["source_url"] == f"{HOST}/"]
+    assert sorted(targets) == [f"{HOST}/end", PAIR[0]]
 
 
 @pytest.mark.parametrize("replaced", [True, False])

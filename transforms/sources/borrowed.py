@@ -44,7 +44,8 @@ REQUESTS_AT_ONCE = 1024
 """Requests that are answered together: one content may be asked for by very many URLs."""
 
 _FIRST_ERROR = 400
-_OLDEST = -(1 << 62)
+OLDEST = -(1 << 62)
+"""The time of what has none."""
 
 
 def _places(urls: pa.ChunkedArray, times: pa.ChunkedArray) -> pa.Array:
@@ -154,11 +155,11 @@ def open_requests(requests: pa.Table | None, newest: pa.Table, shown: pa.Table) 
         return REQUEST_SCHEMA.empty_table()
     place = pc.index_in(requests["url"], value_set=column_array(newest["url"]))
     pages, captures = newest.take(place), shown.take(place)
-    is_newer = pc.greater(_times(requests["fetched_at"]), _times(captures["fetched_at"]))
+    is_newer = pc.greater(known_times(requests["fetched_at"]), known_times(captures["fetched_at"]))
     is_same = pc.fill_null(pc.equal(requests["content_digest"], captures["content_digest"]), False)
     tells_other = pc.and_(is_newer, pc.invert(is_same))
     needed = requests.filter(pc.and_(_is_alive(pages), pc.or_(pc.invert(_tells(captures)), tells_other)))
-    time = _times(needed["fetched_at"])
+    time = known_times(needed["fetched_at"])
     keys = pa.table(
         {
             "url": needed["url"],
@@ -175,8 +176,9 @@ def open_requests(requests: pa.Table | None, newest: pa.Table, shown: pa.Table) 
     return ordered.take(pa.array(group_starts(number)))
 
 
-def _times(times: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.fill_null(times.cast(pa.int64()), _OLDEST)
+def known_times(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times in microseconds since 1970, int64[n]; those that are unknown are older than any."""
+    return pc.fill_null(times.cast(pa.int64()), OLDEST)
 
 
 def borrowed_content(requests: pa.Table | None, lent: pa.Table | None) -> Iterator[pa.Table]:

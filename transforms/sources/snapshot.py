@@ -31,13 +31,16 @@ from semrank.transforms.columnar.arrays import (
 )
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.sources import borrowed
+from semrank.transforms.sources.borrowed import OLDEST, known_times
 from semrank.transforms.sources.pages import META_REFRESH, REDIRECT, page_states
 
 MAX_HOPS = 20
 """Aliases followed from one address, the bound of browsers (Fetch standard, HTTP-redirect fetch)."""
 
-MOVE_SCHEMA = pa.schema([pa.field("url_id", pa.int64()), pa.field("target_url", pa.string())])
-"""An address and the one that it finally leads to."""
+MOVE_SCHEMA = pa.schema(
+    [pa.field("url_id", pa.int64()), pa.field("url", pa.string()), pa.field("target_url", pa.string())]
+)
+"""An address, with its id, and the one that it finally leads to."""
 
 BALANCE_SCHEMA = pa.schema(
     [
@@ -62,7 +65,6 @@ LENT, REQUESTS = "lent", "requests"
 
 _CONTENT = ("title", "text", "keywords", "language")
 _FIRST_ERROR = 400
-_OLDEST = pa.scalar(-(1 << 62), pa.int64())
 
 
 def with_id(table: pa.Table, column: str = "url", name: str = "url_id") -> pa.Table:
@@ -120,7 +122,7 @@ def newest_pages(pages: pa.Table) -> Newest:
 
 def _ordered(pages: pa.Table) -> pa.Table:
     """Rows by URL, those of a URL in the order of preference."""
-    keys = pages.append_column("_time", pc.fill_null(pages["fetched_at"].cast(pa.int64()), _OLDEST))
+    keys = pages.append_column("_time", known_times(pages["fetched_at"]))
     for name in ("text", "title"):
         keys = keys.append_column(f"_has_{name}", pages[name].is_valid().cast(pa.int8()))
     for name in ("content_digest", "title", "text", "language"):
@@ -133,8 +135,8 @@ def _ordered(pages: pa.Table) -> pa.Table:
 
 def _same_times(times: pa.ChunkedArray, first: Int64s) -> npt.NDArray[np.bool_]:
     """Whether each row's time is known and that of the row at `first`."""
-    known = pc.fill_null(times.cast(pa.int64()), _OLDEST).to_numpy()
-    return np.asarray((known == known[first]) & (known != _OLDEST.as_py()), dtype=np.bool_)
+    known = known_times(times).to_numpy()
+    return np.asarray((known == known[first]) & (known != OLDEST), dtype=np.bool_)
 
 
 def _filled(ordered: pa.Table, starts: Int64s, fetch: Int64s) -> pa.Table:
@@ -245,11 +247,8 @@ def current_links(captured: pa.Table, newest: pa.Table, shown: pa.Table) -> pa.T
         newest: the newest capture of each URL (`PAGES`); links of other URLs are kept.
         shown: the capture that the content is from, in the same order (`PAGES`).
     """
-    ids = text_ids(newest["url"])
-    order = np.argsort(ids)
-    place = positions(ids[order], text_ids(captured["source_url"]))
-    known = place >= 0
-    rows = np.where(known, order[np.maximum(place, 0)] if len(order) else 0, -1)
+    rows = _places(captured["source_url"], newest["url"])
+    known = rows >= 0
     own = _are_of(captured, newest, rows)
     has_own = np.zeros(newest.num_rows, dtype=np.bool_)
     has_own[rows[own]] = True
@@ -257,6 +256,12 @@ def current_links(captured: pa.Table, newest: pa.Table, shown: pa.Table) -> pa.T
     by_content[known] = ~has_own[rows[known]]
     kept = ~known | own | (by_content & _are_of(captured, shown, rows))
     return captured.filter(pa.array(kept)).select(LINKS.schema.names).cast(LINKS.schema)
+
+
+def _places(urls: pa.ChunkedArray, among: pa.ChunkedArray) -> Int64s:
+    """Where each URL stands among distinct ones, int64[n]; -1 for those that are not among them."""
+    found = pc.index_in(column_array(urls), value_set=column_array(among))
+    return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
 
 
 def _are_of(captured: pa.Table, captures: pa.Table, rows: Int64s) -> npt.NDArray[np.bool_]:
@@ -279,16 +284,12 @@ def _are_of(captured: pa.Table, captures: pa.Table, rows: Int64s) -> npt.NDArray
 
 def _current_aliases(aliases: pa.Table, pages: pa.Table) -> pa.Table:
     aliases = sort_rows(distinct_rows(aliases), "url", "kind", "found_at", "target_url")
-    place = positions(np.sort(text_ids(pages["url"])), text_ids(aliases["url"])) if pages.num_rows else None
-    if place is None:
-        return aliases
-    order = np.argsort(text_ids(pages["url"]))
-    fetched = pc.fill_null(pages["fetched_at"].cast(pa.int64()), _OLDEST).to_numpy()[order]
-    status = pc.fill_null(pages["status"], 200).to_numpy()[order]
-    found = pc.fill_null(aliases["found_at"].cast(pa.int64()), _OLDEST).to_numpy()
-    at = np.maximum(place, 0)
-    outdated = (place >= 0) & (fetched[at] > found) & (status[at] < 400)
-    return aliases.filter(pa.array(~outdated))
+    place = _places(aliases["url"], pages["url"])
+    fetched = pages.select(["fetched_at", "status"]).take(pa.array(place, mask=place < 0))
+    newer = pc.greater(known_times(fetched["fetched_at"]), known_times(aliases["found_at"]))
+    alive = pc.less(pc.fill_null(fetched["status"], 200), _FIRST_ERROR)
+    outdated = pc.and_(pa.array(place >= 0), pc.and_(newer, alive))
+    return aliases.filter(pc.invert(outdated))
 
 
 def moves(aliases: pa.Table | None) -> pa.Table:
@@ -303,48 +304,45 @@ def moves(aliases: pa.Table | None) -> pa.Table:
     if aliases is None:
         return MOVE_SCHEMA.empty_table()
     followed = aliases.filter(pc.is_in(aliases["kind"], value_set=pa.array([REDIRECT, META_REFRESH])))
-    keys = followed.append_column("_time", pc.fill_null(followed["found_at"].cast(pa.int64()), _OLDEST))
+    keys = followed.append_column("_time", known_times(followed["found_at"]))
     order = pc.sort_indices(
         keys, sort_keys=[("url", "ascending"), ("_time", "descending"), ("target_url", "ascending")]
     )
     ordered = followed.take(order).combine_chunks()
     first = ordered.take(pa.array(group_starts(_runs(column_array(ordered["url"])))))
-    source, target = text_ids(first["url"]), text_ids(first["target_url"])
-    by_id = np.argsort(source)
-    source, target = source[by_id], target[by_id]
-    targets = first["target_url"].take(pa.array(by_id))
-    last = np.arange(len(source), dtype=np.int64)
-    ended = np.zeros(len(source), dtype=np.bool_)
+    following_of = _places(first["target_url"], first["url"])
+    last = np.arange(first.num_rows, dtype=np.int64)
+    ended = np.zeros(first.num_rows, dtype=np.bool_)
     for _ in range(MAX_HOPS):
-        following = positions(source, target[last])
+        following = following_of[last]
         ended = following < 0
         last = np.where(ended, last, following)
         if ended.all():
             break
-    return pa.table([source[ended], targets.take(pa.array(last[ended]))], schema=MOVE_SCHEMA)
+    source = first["url"].filter(pa.array(ended))
+    return pa.table([text_ids(source), source, first["target_url"].take(pa.array(last[ended]))], schema=MOVE_SCHEMA)
 
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """`moves` made ready for look-up: sorted ids and where they lead."""
+    """`moves` made ready for look-up: addresses in the order of their ids, and where they lead."""
 
     ids: Int64s
+    urls: pa.Array
     targets: pa.Array
 
     @classmethod
     def of(cls, moves: pa.Table | None) -> Moves:
         """From the broadcast table."""
-        if moves is None:
-            return cls(np.zeros(0, dtype=np.int64), pa.array([], pa.string()))
-        ordered = moves.sort_by("url_id").combine_chunks()
-        return cls(int64s(ordered["url_id"]), column_array(ordered["target_url"]))
+        ordered = (MOVE_SCHEMA.empty_table() if moves is None else moves).sort_by("url_id")
+        return cls(int64s(ordered["url_id"]), column_array(ordered["url"]), column_array(ordered["target_url"]))
 
     def apply(self, table: pa.Table, column: str) -> tuple[pa.Table, int]:
         """A table with a column's addresses replaced by where they lead, and how many were."""
         if not len(self.ids) or not table.num_rows:
             return table, 0
         encoded = column_array(table[column]).dictionary_encode()
-        place = positions(self.ids, text_ids(encoded.dictionary))
+        place = self._places(encoded.dictionary.cast(pa.string()))
         moved = place >= 0
         if not moved.any():
             return table, 0
@@ -356,6 +354,14 @@ class Moves:
         return table.set_column(position, table.schema.field(position), chosen.take(encoded.indices)), int(
             moved[index].sum()
         )
+
+    def _places(self, urls: pa.Array) -> Int64s:
+        """Where URLs are among those that moved, -1 for others; by their ids, and by themselves where these collide."""
+        place = positions(self.ids, text_ids(urls))
+        same = pc.equal(self.urls.take(pa.array(place, mask=place < 0)), urls)
+        if pc.all(same).as_py() is False:
+            return _places(urls, self.urls)
+        return place
 
 
 def moved_links(links: pa.Table, prepared: Moves) -> Iterator[tuple[str, pa.Table]]:
