@@ -33,12 +33,12 @@ from semrank.pipelines.folders import table_bytes, table_files
 from semrank.pipelines.runtime import beam_options, run_pipeline
 from semrank.schemas.tables import CLICKS
 from semrank.transforms.columnar.arrays import int64s, partition_count, sum_by_key
+from semrank.transforms.columnar.beam import WritePartitions
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.columnar.parquet import ROW_GROUP_ROWS
-from semrank.transforms.columnar.steps import WritePartitions
 from semrank.transforms.context.words import lemmas_of
+from semrank.transforms.weblog.beam import ReadClickFacts
 from semrank.transforms.weblog.sequences import SEQUENCE_GAP_SECONDS
-from semrank.transforms.weblog.steps import ReadClickFacts
 
 ROWS = 20_000_000
 QUICK_ROWS = 200_000

@@ -33,8 +33,8 @@ from benchmarks.harness import Result, without_peer
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.ids import surplus_strings
-from semrank.transforms.sources.download import DownloadError, Policy, download
-from semrank.transforms.sources.wikispeedia import archive_files
+from semrank.transforms.samples.wikispeedia import archive_files
+from semrank.transforms.streams.download import DownloadError, Policy, download
 from tests.faults.apart import MEBIBYTE, begin_peak, peak_growth
 from tests.faults.inputs import (
     GIBIBYTE,
@@ -53,7 +53,7 @@ from tests.faults.inputs import (
     zeros,
 )
 from tests.faults.servers import dripping_server
-from tests.transforms.sources.crawls import http, warc
+from tests.transforms.crawls.crawls import http, warc
 
 QUICK_SHARE = 1 / 50
 """Part of the full sizes that a quick run takes."""

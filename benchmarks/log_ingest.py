@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from benchmarks.harness import Result, interleaved
-from semrank.transforms.sources.logs import combined
-from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.logs import combined
+from semrank.transforms.logs.options import LogOptions
 
 LINES = 1_000_000
 QUICK_LINES = 50_000

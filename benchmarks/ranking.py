@@ -55,7 +55,7 @@ from semrank.schemas.tables import CLICKS, LINKS, PAGES, conform
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking import focused, registry, topic_lattice
 from semrank.transforms.ranking.facts import Facts
-from semrank.transforms.ranking.web import Web
+from semrank.transforms.replay.web import Web
 
 LEAST_PAGES, MOST_PAGES = 40, 200
 """Sizes of the topics: so many that half of the pages of a crawl can be relevant, so few that it has to choose."""

@@ -28,17 +28,17 @@ from semrank.pipelines.folders import table_bytes, table_files
 from semrank.pipelines.runtime import beam_options, run_pipeline
 from semrank.schemas.tables import CLICKS, LINKS
 from semrank.transforms.columnar.arrays import column_array, distinct_rows, int64s, partition_count
+from semrank.transforms.columnar.beam import FilterIds, MapTables, ReadParquet, WritePartitions
 from semrank.transforms.columnar.idfilter import filter_bits, filter_positions
 from semrank.transforms.columnar.ids import text_ids
-from semrank.transforms.columnar.steps import FilterIds, MapTables, ReadParquet, WritePartitions
+from semrank.transforms.context.beam import VOCABULARY_SCHEMA, clicked_links, prepare_filter
 from semrank.transforms.context.links import COLUMNS as LINK_COLUMNS
 from semrank.transforms.context.links import followed_links, read_links
-from semrank.transforms.context.steps import VOCABULARY_SCHEMA, clicked_links, prepare_filter
 from semrank.transforms.context.words import lemmas_of
+from semrank.transforms.weblog.beam import LearnRelations
 from semrank.transforms.weblog.clicks import NO_GROUP
 from semrank.transforms.weblog.groups import USER_GROUP_SCHEMA
 from semrank.transforms.weblog.relations import ISA, OWN_WORD_SCHEMA, PART_OF, RelationSettings, merge_pairs
-from semrank.transforms.weblog.steps import LearnRelations
 
 CLICKS_ROWS = 20_000_000
 QUICK_CLICKS_ROWS = 200_000

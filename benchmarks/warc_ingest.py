@@ -21,7 +21,7 @@ from resiliparse.parse.html import HTMLTree
 from resiliparse.parse.lang import detect_fast
 
 from benchmarks.harness import Result, interleaved
-from semrank.transforms.sources import warc
+from semrank.transforms.crawls import warc
 
 PAGES = 1_000
 QUICK_PAGES = 60

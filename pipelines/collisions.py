@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from semrank.schemas.tables import REJECTS
 from semrank.transforms.columnar.arrays import Int64s, int64s
+from semrank.transforms.columnar.beam import URL_COLUMNS
 from semrank.transforms.columnar.ids import (
     DIGEST_SCHEMA,
     digest_table,
@@ -20,7 +21,6 @@ from semrank.transforms.columnar.ids import (
     text_ids,
 )
 from semrank.transforms.columnar.parquet import READ_ROWS, open_stored
-from semrank.transforms.columnar.steps import URL_COLUMNS
 
 STAGE = "ids"
 COLLISION = "id-collision"

@@ -30,12 +30,12 @@ from semrank.pipelines.runtime import beam_options
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
 from semrank.transforms.columnar.parquet import write_parquet
-from semrank.transforms.sources import wikispeedia
-from semrank.transforms.sources.batch import SourceBatch
-from semrank.transforms.sources.download import Policy, download
-from semrank.transforms.sources.manuals import ManualFiles, read_manual
-from semrank.transforms.sources.steps import SourceRange
-from semrank.transforms.sources.topics import topic_seeds
+from semrank.transforms.crawls.beam import SourceRange
+from semrank.transforms.samples import wikispeedia
+from semrank.transforms.samples.manuals import ManualFiles, read_manual
+from semrank.transforms.samples.topics import topic_seeds
+from semrank.transforms.streams.batch import SourceBatch
+from semrank.transforms.streams.download import Policy, download
 
 EXAMPLES = """\
 examples:

@@ -31,9 +31,9 @@ from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLICKS, LINKS, PAGES
 from semrank.transforms.columnar import files
 from semrank.transforms.columnar.arrays import Int64s, concatenate
+from semrank.transforms.columnar.beam import without_urls
 from semrank.transforms.columnar.ids import surplus_strings
 from semrank.transforms.columnar.parquet import part_name, write_parquet
-from semrank.transforms.columnar.steps import without_urls
 
 EXAMPLES = """\
 example:

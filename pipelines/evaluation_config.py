@@ -11,7 +11,7 @@ from semrank.pipelines.options import check_options, expected_one, option
 from semrank.pipelines.semrank_settings import reading
 from semrank.schemas.errors import InputError
 from semrank.transforms.ranking import registry
-from semrank.transforms.ranking.semrank_local import Reading
+from semrank.transforms.replay.semrank_local import Reading
 
 FRONTIER, CONTENT, EXPAND = "frontier", "content", "expand"
 BOTH, ALL = "both", "all"

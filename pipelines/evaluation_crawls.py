@@ -18,9 +18,9 @@ from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_topics import Topic
 from semrank.transforms.columnar.arrays import Int64s
 from semrank.transforms.ranking import registry
-from semrank.transforms.ranking.replay import Crawl, Crawler, FactsCrawler, Omniscient, replay, replay_expansion
-from semrank.transforms.ranking.semrank_local import ClickLog, Reading, SemRankCrawler
-from semrank.transforms.ranking.web import Web
+from semrank.transforms.replay.replay import Crawl, Crawler, FactsCrawler, Omniscient, replay, replay_expansion
+from semrank.transforms.replay.semrank_local import ClickLog, Reading, SemRankCrawler
+from semrank.transforms.replay.web import Web
 
 log = logging.getLogger("semrank")
 

@@ -12,9 +12,9 @@ from scipy import sparse
 
 from semrank.transforms.columnar.arrays import Int64s, column_array, positions
 from semrank.transforms.columnar.ids import text_ids
-from semrank.transforms.ranking.holdout import ClickTargets
-from semrank.transforms.ranking.semrank_local import SemRankWeb
-from semrank.transforms.ranking.web import Web
+from semrank.transforms.replay.holdout import ClickTargets
+from semrank.transforms.replay.semrank_local import SemRankWeb
+from semrank.transforms.replay.web import Web
 
 
 @dataclass(frozen=True, eq=False)

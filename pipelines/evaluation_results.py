@@ -14,7 +14,7 @@ from semrank.pipelines.evaluation_config import EvaluationConfig
 from semrank.pipelines.evaluation_crawls import Replayed
 from semrank.schemas.tables import CURVE, SUMMARY, SWEEP
 from semrank.transforms.columnar.arrays import concatenate
-from semrank.transforms.ranking import measures
+from semrank.transforms.replay import measures
 
 HARVEST_PAGES = 100
 """Pages after which the summary tells the harvest rate, or the budget where that is smaller."""

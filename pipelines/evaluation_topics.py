@@ -17,11 +17,11 @@ from semrank.schemas.tables import REJECTS, TOPICS, conform
 from semrank.transforms.columnar import files
 from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, positions
 from semrank.transforms.columnar.ids import text_ids
-from semrank.transforms.ranking.replay import drawn_seeds
-from semrank.transforms.sources.json_lines import parse_object, quote, read_lines
-from semrank.transforms.sources.parquet import read_batches, read_schema
-from semrank.transforms.sources.tables import PARQUET, table_format
-from semrank.transforms.sources.urls import canonicalize
+from semrank.transforms.crawls.tables import PARQUET, table_format
+from semrank.transforms.replay.replay import drawn_seeds
+from semrank.transforms.streams.json_lines import parse_object, quote, read_lines
+from semrank.transforms.streams.parquet import read_batches, read_schema
+from semrank.transforms.streams.urls import canonicalize
 
 STAGE = "topics"
 _NOT_IN_SNAPSHOT, _TOO_FEW_PAGES, _NO_MARKED_SEEDS = "not-in-snapshot", "too-few-pages", "no-marked-seeds"

@@ -16,7 +16,7 @@ from semrank.transforms.columnar import files
 from semrank.transforms.frontier.budgets import KNOWN
 from semrank.transforms.frontier.private import PRIVATE_ADDRESS
 from semrank.transforms.frontier.rules import FILTER
-from semrank.transforms.sources.urls import canonical_url
+from semrank.transforms.streams.urls import canonical_url
 
 EXAMPLES = """\
 examples:

@@ -30,17 +30,17 @@ from semrank.schemas.errors import InputError
 from semrank.schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS
 from semrank.transforms.columnar import files
 from semrank.transforms.columnar.arrays import partition_count
-from semrank.transforms.columnar.steps import NAMESPACE
-from semrank.transforms.sources import formats
-from semrank.transforms.sources.batch import SourceBatch
-from semrank.transforms.sources.download import Policy, shown_url
-from semrank.transforms.sources.logs.formats import FORMATS as LOG_FORMATS
-from semrank.transforms.sources.logs.formats import log_argument
-from semrank.transforms.sources.logs.lines import is_compressed, line_range
-from semrank.transforms.sources.logs.options import MAX_SALT_BYTES, LogOptions, parse_columns
-from semrank.transforms.sources.pages import CrawlLimits
-from semrank.transforms.sources.parameters import ParameterRules, urls_that_lost_parameters, use_parameters
-from semrank.transforms.sources.steps import BALANCE_FOLDER, SourceRange, WriteSnapshot
+from semrank.transforms.columnar.beam import NAMESPACE
+from semrank.transforms.crawls import formats
+from semrank.transforms.crawls.beam import BALANCE_FOLDER, SourceRange, WriteSnapshot
+from semrank.transforms.crawls.pages import CrawlLimits
+from semrank.transforms.logs.formats import FORMATS as LOG_FORMATS
+from semrank.transforms.logs.formats import log_argument
+from semrank.transforms.logs.options import MAX_SALT_BYTES, LogOptions, parse_columns
+from semrank.transforms.streams.batch import SourceBatch
+from semrank.transforms.streams.download import Policy, shown_url
+from semrank.transforms.streams.lines import is_compressed, line_range
+from semrank.transforms.streams.parameters import ParameterRules, urls_that_lost_parameters, use_parameters
 
 EXAMPLES = """\
 examples:

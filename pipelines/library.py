@@ -25,8 +25,8 @@ from semrank.pipelines.queue import Queue, queue_from_round, queue_from_seeds, q
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CONCEPTS, FRONTIER, HARVEST, KEYWORDS, REJECTS, RELATIONS, TableSchema
 from semrank.transforms.columnar import files
+from semrank.transforms.columnar.beam import MapTables
 from semrank.transforms.columnar.parquet import read_stored
-from semrank.transforms.columnar.steps import MapTables
 
 Path: TypeAlias = str | os.PathLike[str]
 """A local path or the URL of an object store's folder."""

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
-from semrank.transforms.sources.parameters import ParameterRules, use_parameters
+from semrank.transforms.streams.parameters import ParameterRules, use_parameters
 
 _LARGEST = 1 << 63
 """Bound of the numbers that tables can hold."""

@@ -15,8 +15,8 @@ from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLASSES
 from semrank.transforms.columnar import files
 from semrank.transforms.ranking.ontology import with_learned
+from semrank.transforms.ranking.ontology_beam import named_ontology
 from semrank.transforms.ranking.ontology_files import write_ontology
-from semrank.transforms.ranking.ontology_steps import named_ontology
 
 EXAMPLES = """\
 examples:

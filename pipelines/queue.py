@@ -15,13 +15,13 @@ from semrank.schemas.errors import InputError
 from semrank.schemas.tables import FRONTIER, HARVEST, REJECTS
 from semrank.transforms.columnar import files
 from semrank.transforms.columnar.arrays import column_array
+from semrank.transforms.columnar.beam import without_urls
 from semrank.transforms.columnar.ids import surplus_strings, text_ids
 from semrank.transforms.columnar.parquet import open_stored
-from semrank.transforms.columnar.steps import without_urls
-from semrank.transforms.sources.batch import MAX_REJECT_CHARS
-from semrank.transforms.sources.logs.lines import DamagedStreamError, decompressed
-from semrank.transforms.sources.seeds import Seed, read_seeds
-from semrank.transforms.sources.urls import canonicalize
+from semrank.transforms.crawls.seeds import Seed, read_seeds
+from semrank.transforms.streams.batch import MAX_REJECT_CHARS
+from semrank.transforms.streams.lines import DamagedStreamError, decompressed
+from semrank.transforms.streams.urls import canonicalize
 
 STAGE = "queue"
 NOT_IN_SNAPSHOT = "not-in-snapshot"
@@ -50,7 +50,7 @@ class Queue:
 
 
 def queue_from_seeds(path: str) -> Queue:
-    """The seeds of a file, perhaps compressed; see `semrank.transforms.sources.seeds`.
+    """The seeds of a file, perhaps compressed; see `semrank.transforms.crawls.seeds`.
 
     Raises:
         InputError: the file can't be read, is no text, or holds no URL.

@@ -66,10 +66,7 @@ from semrank.schemas.tables import (
 )
 from semrank.transforms.columnar import files
 from semrank.transforms.columnar.arrays import MAIN, Int64s, column_array, partition_count
-from semrank.transforms.columnar.idfilter import filter_bits
-from semrank.transforms.columnar.ids import IdCollisionError, digest_table, text_digests
-from semrank.transforms.columnar.parquet import part_name, write_parquet
-from semrank.transforms.columnar.steps import (
+from semrank.transforms.columnar.beam import (
     NAMESPACE,
     Collection,
     FilterIds,
@@ -80,10 +77,11 @@ from semrank.transforms.columnar.steps import (
     WriteOne,
     leave_out,
 )
+from semrank.transforms.columnar.idfilter import filter_bits
+from semrank.transforms.columnar.ids import IdCollisionError, digest_table, text_digests
+from semrank.transforms.columnar.parquet import part_name, write_parquet
 from semrank.transforms.columnar.worker_memory import check_held
-from semrank.transforms.context.memory import HARVEST as HELD_HARVEST
-from semrank.transforms.context.objects import object_words, with_clicks
-from semrank.transforms.context.steps import (
+from semrank.transforms.context.beam import (
     DIGESTS,
     HARVEST_SCHEMA,
     HARVESTED,
@@ -97,30 +95,32 @@ from semrank.transforms.context.steps import (
     clicked_links,
     prepare_filter,
 )
+from semrank.transforms.context.memory import HARVEST as HELD_HARVEST
+from semrank.transforms.context.objects import object_words, with_clicks
 from semrank.transforms.context.words import lemmas_of
+from semrank.transforms.frontier.beam import WeighChanges, WriteFrontier
 from semrank.transforms.frontier.budgets import Limits
 from semrank.transforms.frontier.rules import EVERYWHERE, Rules
-from semrank.transforms.frontier.steps import WeighChanges, WriteFrontier
 from semrank.transforms.ranking import registry
-from semrank.transforms.ranking.graph_steps import RateHosts
-from semrank.transforms.ranking.memory import HIERARCHY, NAMED_LATTICE
-from semrank.transforms.ranking.ontology_steps import named_ontology
-from semrank.transforms.ranking.scores import unscored_rows, with_scores
-from semrank.transforms.ranking.semrank import NAMED_SCHEMA, concept_rows
-from semrank.transforms.ranking.steps import (
+from semrank.transforms.ranking.beam import (
     RankBySemRank,
     WriteConcepts,
     base_concept_rows,
     keyword_rows,
     relation_rows,
 )
-from semrank.transforms.ranking.topic_steps import CONCEPTS as TOPIC_CONCEPTS
-from semrank.transforms.ranking.topic_steps import RankByTopicLattice
+from semrank.transforms.ranking.graph_beam import RateHosts
+from semrank.transforms.ranking.memory import HIERARCHY, NAMED_LATTICE
+from semrank.transforms.ranking.ontology_beam import named_ontology
+from semrank.transforms.ranking.scores import unscored_rows, with_scores
+from semrank.transforms.ranking.semrank import NAMED_SCHEMA, concept_rows
+from semrank.transforms.ranking.topic_beam import CONCEPTS as TOPIC_CONCEPTS
+from semrank.transforms.ranking.topic_beam import RankByTopicLattice
+from semrank.transforms.weblog.beam import ClickFacts, LearnRelations, ReadClickFacts, SettleRelations
 from semrank.transforms.weblog.clicks import WordsOf
 from semrank.transforms.weblog.memory import RELATIONS as HELD_RELATIONS
 from semrank.transforms.weblog.memory import VOCABULARY
 from semrank.transforms.weblog.relations import ISA, PART_OF
-from semrank.transforms.weblog.steps import ClickFacts, LearnRelations, ReadClickFacts, SettleRelations
 
 EXAMPLES = """\
 examples:

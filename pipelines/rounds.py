@@ -23,7 +23,7 @@ from semrank.pipelines.rank import add_top_argument, checked_config, round_plan,
 from semrank.pipelines.runtime import beam_options
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
-from semrank.transforms.columnar.steps import NAMESPACE
+from semrank.transforms.columnar.beam import NAMESPACE
 
 EXAMPLES = """\
 example:

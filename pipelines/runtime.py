@@ -22,8 +22,7 @@ from semrank.pipelines import __version__
 from semrank.pipelines.cluster import ClusterCheck
 from semrank.pipelines.local.runner import LocalRunner
 from semrank.schemas.errors import InputError
-from semrank.transforms.columnar.ids import IdCollisionError
-from semrank.transforms.columnar.steps import (
+from semrank.transforms.columnar.beam import (
     GROUP_BYTES,
     HELD_BYTES,
     MILLISECONDS,
@@ -33,6 +32,7 @@ from semrank.transforms.columnar.steps import (
     ROWS_OUT,
     limit_memory,
 )
+from semrank.transforms.columnar.ids import IdCollisionError
 
 DEFAULT_RUNNER = f"{LocalRunner.__module__}.{LocalRunner.__qualname__}"
 """The runner of a command that names none."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from semrank.pipelines.answers import answer
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
-from semrank.transforms.sources.sample_web import sample_files
+from semrank.transforms.samples.sample_web import sample_files
 
 _OWN_FILES = ("warc/sample-*.warc.gz", "clicks/clicks-*.parquet", "topics.parquet", "seeds.txt")
 """What an earlier sample left in the folder; `--overwrite` replaces these and touches nothing else."""

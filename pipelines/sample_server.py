@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from semrank.transforms.sources.sample_web import SamplePage, sample_pages
-from semrank.transforms.sources.urls import canonical_url
+from semrank.transforms.samples.sample_web import SamplePage, sample_pages
+from semrank.transforms.streams.urls import canonical_url
 
 HOST = "127.0.0.1"
 """Where the server listens, and nowhere else."""

@@ -9,7 +9,7 @@ from semrank.pipelines.options import declared, help_group, option_name
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
 from semrank.transforms.frontier.rules import Rules, read_rules
-from semrank.transforms.sources.urls import canonical_url
+from semrank.transforms.streams.urls import canonical_url
 
 SCOPE = ("include", "exclude", "only_hosts", "only_domains", "max_url_length")
 """Options of a round that bound its scope, which `export` has, too."""

@@ -7,7 +7,7 @@ import pyarrow as pa
 from semrank.pipelines.config import RoundConfig
 from semrank.transforms.context.objects import ObjectSettings
 from semrank.transforms.context.words import lemmas_of
-from semrank.transforms.ranking.semrank_local import Reading
+from semrank.transforms.replay.semrank_local import Reading
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.weblog.relations import RelationSettings
 

@@ -13,18 +13,21 @@ ROOT = Path(__file__).resolve().parents[1]
 CHECKOUT = ("schemas", "transforms", "pipelines", "benchmarks", "deploy", "docs", "examples", "tests")
 """Folders with Python code."""
 
-ROOMS = ("columnar", "sources", "weblog", "context", "lattice", "similarity", "ranking", "frontier")
+ROOMS = (
+    *("columnar", "streams", "logs", "crawls", "weblog", "context", "lattice", "similarity", "ranking", "frontier"),
+    *("replay", "samples"),
+)
 """The rooms of `transforms`, upstream first."""
 
 BEAM_MODULES = {f"transforms/columnar/{name}.py" for name in ("coder", "files", "objects")} | {
-    path.relative_to(ROOT).as_posix() for room in ROOMS for path in (ROOT / "transforms" / room).glob("*steps.py")
+    path.relative_to(ROOT).as_posix() for room in ROOMS for path in (ROOT / "transforms" / room).glob("*beam.py")
 }
 """Where Beam may be imported besides `pipelines`: the steps, the coder, and the file systems."""
 
 REACH_BEAM = {
     "transforms/columnar/parquet.py": "writes through Beam's file systems",
     "transforms/ranking/ontology_files.py": "reads and writes wherever files lie, through Beam's file systems",
-    "transforms/sources/formats.py": "opens inputs wherever they lie, through Beam's file systems",
+    "transforms/crawls/formats.py": "opens inputs wherever they lie, through Beam's file systems",
 }
 """Modules that import Beam by way of another module, and why they do."""
 

@@ -331,7 +331,7 @@ def fetch_jars(folder: Path) -> Path:
 
 def _check_python(python: str) -> None:
     """A worker that can't import semrank would leave jobs waiting without a word."""
-    program = "import semrank.pipelines.rank, semrank.transforms.columnar.steps"
+    program = "import semrank.pipelines.rank, semrank.transforms.columnar.beam"
     try:
         done = subprocess.run(
             [python, "-W", "ignore", "-c", program],

@@ -26,7 +26,7 @@ from semrank.pipelines.local.plan import Collection, Plan, Stage, make_plan
 from semrank.pipelines.local.progress import Progress
 from semrank.pipelines.local.store import Budget, Elements, Groups, TableFile, nbytes, whole
 from semrank.pipelines.local.workers import Box, Tickets, Work, found_in, run_workers
-from semrank.transforms.columnar.steps import ROWS_IN
+from semrank.transforms.columnar.beam import ROWS_IN
 
 SHARED_BYTES = 4 << 20
 """Least bytes of tables for which a stage is shared among processes, which takes some 60 ms of processor time."""

@@ -18,7 +18,7 @@ from benchmarks import generate
 from benchmarks.generate import ClickLog, Web, page_urls, power_law_ranks, words, write_clicks, write_web
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLICKS, LINKS, PAGES, TOPICS
-from semrank.transforms.sources.urls import canonicalize
+from semrank.transforms.streams.urls import canonicalize
 
 ROOT = Path(__file__).resolve().parents[2]
 

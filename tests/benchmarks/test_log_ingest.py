@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import log_ingest
-from semrank.transforms.sources.logs import combined
-from semrank.transforms.sources.logs.options import LogOptions
+from semrank.transforms.logs import combined
+from semrank.transforms.logs.options import LogOptions
 
 LINES = 3_000
 

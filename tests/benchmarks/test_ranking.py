@@ -13,7 +13,7 @@ from benchmarks import ranking
 from semrank.schemas.tables import CLICKS, SUMMARY, TOPICS
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking import focused, topic_lattice
-from semrank.transforms.ranking.web import Web
+from semrank.transforms.replay.web import Web
 from tests.snapshots import table_of
 
 

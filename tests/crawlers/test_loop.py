@@ -11,7 +11,7 @@ import pytest
 
 from semrank.pipelines.cli import main
 from semrank.pipelines.sample_server import SampleServer
-from semrank.transforms.sources.sample_web import SEED_TOPIC
+from semrank.transforms.samples.sample_web import SEED_TOPIC
 from tests.crawlers.scrapy_crawl import crawl
 from tests.snapshots import read_rows
 

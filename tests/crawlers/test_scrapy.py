@@ -12,7 +12,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 
 from semrank.pipelines.cli import main
 from semrank.pipelines.sample_server import SampleServer
-from semrank.transforms.sources.sample_web import sample_pages
+from semrank.transforms.samples.sample_web import sample_pages
 from tests.crawlers.scrapy_crawl import crawl
 from tests.pipelines.test_export import write_round
 from tests.transforms.frontier.exports.frontiers import frontier

@@ -20,7 +20,7 @@ FILES = re.findall(r"^```python\n# (\S+)\n(.*?)^```$", TEXT, re.DOTALL | re.MULT
 CHANGES = re.findall(r"^```diff\n--- (\S+)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
 SHARED_TESTS = (
     "tests/transforms/ranking/test_registry.py",
-    "tests/transforms/sources/logs/test_formats.py::test_each_format_has_a_sample_that_is_used",
+    "tests/transforms/logs/test_formats.py::test_each_format_has_a_sample_that_is_used",
 )
 """Tests that look at every entry of a registry."""
 

@@ -13,7 +13,7 @@ import semrank.schemas.tables
 from docs.reference import FOLDERS, MANIFESTS, PAGE, TABLES, reference
 from semrank.pipelines import evaluate, ingest, rank
 from semrank.schemas.tables import TableSchema
-from semrank.transforms.sources.steps import BALANCE_FOLDER
+from semrank.transforms.crawls.beam import BALANCE_FOLDER
 
 OPTIONAL = {"current_concepts", "classes", rank.PENDING}
 

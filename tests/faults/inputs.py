@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from semrank.pipelines.cli import main
-from semrank.transforms.sources.formats import FORMATS
-from semrank.transforms.sources.html import MAX_TEXT_CHARS, read_html
-from semrank.transforms.sources.logs.formats import FORMATS as LOG_FORMATS
-from semrank.transforms.sources.pages import CrawlLimits
+from semrank.transforms.crawls.formats import FORMATS
+from semrank.transforms.crawls.html import MAX_TEXT_CHARS, read_html
+from semrank.transforms.crawls.pages import CrawlLimits
+from semrank.transforms.logs.formats import FORMATS as LOG_FORMATS
 from tests.faults.apart import MEBIBYTE
 from tests.snapshots import write_snapshot
 from tests.strategies import HOST, START
-from tests.transforms.sources.logs.helpers import OPTIONS as LOG_OPTIONS
+from tests.transforms.logs.helpers import OPTIONS as LOG_OPTIONS
 
 GIBIBYTE = 1 << 30
 RECORD_BYTES = CrawlLimits().max_record_bytes

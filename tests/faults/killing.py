@@ -24,7 +24,8 @@ from unittest import mock
 
 from semrank.pipelines.cli import main
 from semrank.pipelines.local import options as local_options
-from semrank.transforms.columnar import files, steps
+from semrank.transforms.columnar import beam as columnar_beam
+from semrank.transforms.columnar import files
 
 PATIENCE_SECONDS = 300.0
 
@@ -95,9 +96,14 @@ def _shown(path: object) -> str:
 
 def _traced(trace: _Trace) -> list[Any]:
     """Patches that tell steps."""
-    count_in, write_bytes, replace, delete = steps._StageDoFn._count_in, Path.write_bytes, Path.replace, files.delete
+    count_in, write_bytes, replace, delete = (
+        columnar_beam._StageDoFn._count_in,
+        Path.write_bytes,
+        Path.replace,
+        files.delete,
+    )
 
-    def stage(self: steps._StageDoFn, rows: int) -> None:
+    def stage(self: columnar_beam._StageDoFn, rows: int) -> None:
         trace(f"stage {self._stage}")
         count_in(self, rows)
 
@@ -120,7 +126,7 @@ def _traced(trace: _Trace) -> list[Any]:
     return [
         # Steps are counted and killed in one process; tests of the local runner kill commands with workers.
         mock.patch.object(local_options, "CAN_FORK", False),
-        mock.patch.object(steps._StageDoFn, "_count_in", stage),
+        mock.patch.object(columnar_beam._StageDoFn, "_count_in", stage),
         mock.patch.object(Path, "write_bytes", half_and_whole),
         mock.patch.object(Path, "replace", renamed),
         mock.patch.object(files, "delete", deleted),

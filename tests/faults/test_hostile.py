@@ -29,16 +29,16 @@ from semrank.pipelines.locks import LOCK
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.files import read_bounded, read_json
-from semrank.transforms.sources import parquet as parquet_module
-from semrank.transforms.sources import wikispeedia
-from semrank.transforms.sources.batch import MAX_REJECT_CHARS
-from semrank.transforms.sources.formats import listed_paths
-from semrank.transforms.sources.html import MAX_HTML_BYTES, MAX_TEXT_CHARS
-from semrank.transforms.sources.links import DEFAULT_MAX_LINKS
-from semrank.transforms.sources.logs.formats import FORMATS as LOG_FORMATS
-from semrank.transforms.sources.payload import MAX_ENCODINGS
-from semrank.transforms.sources.topics import topic_seeds
-from semrank.transforms.sources.wikispeedia import archive_files
+from semrank.transforms.crawls.formats import listed_paths
+from semrank.transforms.crawls.html import MAX_HTML_BYTES, MAX_TEXT_CHARS
+from semrank.transforms.crawls.links import DEFAULT_MAX_LINKS
+from semrank.transforms.crawls.payload import MAX_ENCODINGS
+from semrank.transforms.logs.formats import FORMATS as LOG_FORMATS
+from semrank.transforms.samples import wikispeedia
+from semrank.transforms.samples.topics import topic_seeds
+from semrank.transforms.samples.wikispeedia import archive_files
+from semrank.transforms.streams import parquet as parquet_module
+from semrank.transforms.streams.batch import MAX_REJECT_CHARS
 from tests.faults.apart import MEBIBYTE, Outcome, apart
 from tests.faults.inputs import (
     GIBIBYTE,
@@ -59,7 +59,7 @@ from tests.faults.inputs import (
 )
 from tests.faults.sources import modules
 from tests.strategies import HOST
-from tests.transforms.sources.crawls import http, warc
+from tests.transforms.crawls.crawls import http, warc
 
 WORDS = pa.list_(pa.string())
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from semrank.pipelines.cli import main
 from semrank.pipelines.config import PROFILES
+from semrank.transforms.crawls.html import MAX_TEXT_CHARS
 from semrank.transforms.ranking import registry
-from semrank.transforms.sources.html import MAX_TEXT_CHARS
 from tests.snapshots import read_rows, write_snapshot
 from tests.strategies import WORDS, SmallSnapshot, small_snapshots
 from tests.transforms.ranking.small_crawls import Crawl, crawls

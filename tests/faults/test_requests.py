@@ -19,12 +19,12 @@ import pytest
 
 from semrank.pipelines.cli import main
 from semrank.schemas.errors import InputError
-from semrank.transforms.sources import download as module
-from semrank.transforms.sources.download import DownloadError, Policy, download, file_name, shown_url
+from semrank.transforms.streams import download as module
+from semrank.transforms.streams.download import DownloadError, Policy, download, file_name, shown_url
 from tests.faults.servers import dripping_server
 from tests.faults.sources import modules
-from tests.transforms.sources import test_download
-from tests.transforms.sources.test_download import CONTENT, HASTY, Site
+from tests.transforms.streams import test_download
+from tests.transforms.streams.test_download import CONTENT, HASTY, Site
 
 site = test_download.site
 """The server of the tests of downloads."""
@@ -363,7 +363,7 @@ def test_shown_urls() -> None:
 
 NETWORK = {"requests", "urllib3", "urllib.request", "http.client", "socket", "ftplib", "httplib2", "aiohttp", "smtplib"}
 ASKING = {
-    "transforms/sources/download.py": "inputs that the user named",
+    "transforms/streams/download.py": "inputs that the user named",
     "pipelines/cluster.py": "the cluster that the user named",
 }
 """Modules that may ask others, and for what."""

@@ -20,11 +20,11 @@ import rdflib
 import zstandard
 
 from semrank.transforms.ranking.ontology_formats import format_ontology, shipped_ontology
-from tests.transforms.sources.crawls import HTML, arc, http, members, warc
-from tests.transforms.sources.logs.test_formats import SAMPLES, sample
-from tests.transforms.sources.test_crawl_formats import HERITRIX, NUTCH_HEADER, nutch_json, nutch_line
-from tests.transforms.sources.test_wat_wet import HTML as WAT_HTML
-from tests.transforms.sources.test_wat_wet import envelope
+from tests.transforms.crawls.crawls import HTML, arc, http, members, warc
+from tests.transforms.crawls.test_crawl_formats import HERITRIX, NUTCH_HEADER, nutch_json, nutch_line
+from tests.transforms.crawls.test_wat_wet import HTML as WAT_HTML
+from tests.transforms.crawls.test_wat_wet import envelope
+from tests.transforms.logs.test_formats import SAMPLES, sample
 
 CORPUS = Path(__file__).with_name("corpus")
 

@@ -16,7 +16,7 @@ RDF_PARSERS = [f"rdflib.plugins.parsers.{name}" for name in ("jsonld", "notation
 """rdflib imports them when they are needed, which would be too late."""
 
 INSTRUMENTED = [
-    "semrank.transforms.sources",
+    *(f"semrank.transforms.{room}" for room in ("streams", "logs", "crawls", "samples")),
     *("semrank.transforms.ranking.ontology_formats", "semrank.transforms.ranking.ontology_database"),
     *RDF_PARSERS,
     *("semrank.pipelines.config", "semrank.pipelines.manifest", "semrank.pipelines.queue", "semrank.schemas"),

@@ -27,24 +27,24 @@ from semrank.pipelines.runtime import beam_options
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import REJECTS, TOPICS, conform
 from semrank.transforms.columnar import files
+from semrank.transforms.crawls.documents import document_title
+from semrank.transforms.crawls.formats import FORMATS, listed_paths
+from semrank.transforms.crawls.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, read_html
+from semrank.transforms.crawls.media import PDF
+from semrank.transforms.crawls.pages import CrawlLimits
+from semrank.transforms.crawls.payload import decode_body, parse_http
+from semrank.transforms.logs.formats import FORMATS as LOG_FORMATS
+from semrank.transforms.logs.formats import log_argument
+from semrank.transforms.logs.options import LogOptions
+from semrank.transforms.logs.visits import VISITS, LogBatch
 from semrank.transforms.ranking.ontology_database import learn_from_database
 from semrank.transforms.ranking.ontology_formats import FORMATS as ONTOLOGY_FORMATS
 from semrank.transforms.ranking.ontology_formats import format_ontology, parse_ontology
 from semrank.transforms.ranking.ontology_model import LARGEST_SIGMA, Ontology, OntologyClass
-from semrank.transforms.sources import wikispeedia
-from semrank.transforms.sources.batch import MAX_REJECT_CHARS, TABLES, SourceBatch
-from semrank.transforms.sources.documents import document_title
-from semrank.transforms.sources.formats import FORMATS, listed_paths
-from semrank.transforms.sources.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, read_html
-from semrank.transforms.sources.logs.formats import FORMATS as LOG_FORMATS
-from semrank.transforms.sources.logs.formats import log_argument
-from semrank.transforms.sources.logs.lines import is_compressed
-from semrank.transforms.sources.logs.options import LogOptions
-from semrank.transforms.sources.logs.visits import VISITS, LogBatch
-from semrank.transforms.sources.media import PDF
-from semrank.transforms.sources.pages import CrawlLimits
-from semrank.transforms.sources.payload import decode_body, parse_http
-from semrank.transforms.sources.urls import MAX_URL_CHARS, canonical_url, host_of, url_words
+from semrank.transforms.samples import wikispeedia
+from semrank.transforms.streams.batch import MAX_REJECT_CHARS, TABLES, SourceBatch
+from semrank.transforms.streams.lines import is_compressed
+from semrank.transforms.streams.urls import MAX_URL_CHARS, canonical_url, host_of, url_words
 
 Target = Callable[[bytes], None]
 

@@ -8,17 +8,17 @@ from collections.abc import Callable
 
 import pytest
 
-from semrank.transforms.sources.charsets import declared_encoding, decode_html
-from semrank.transforms.sources.documents import document_title
-from semrank.transforms.sources.html import read_html
-from semrank.transforms.sources.languages import language_code
-from semrank.transforms.sources.links import parse_refresh
-from semrank.transforms.sources.markup import as_html
-from semrank.transforms.sources.media import computed_type, content_type, looks_like_markup
-from semrank.transforms.sources.payload import decode_body, parse_http
-from semrank.transforms.sources.robots import Robots
-from semrank.transforms.sources.urls import canonical_url
-from semrank.transforms.sources.wikispeedia import article_text
+from semrank.transforms.crawls.charsets import declared_encoding, decode_html
+from semrank.transforms.crawls.documents import document_title
+from semrank.transforms.crawls.html import read_html
+from semrank.transforms.crawls.links import parse_refresh
+from semrank.transforms.crawls.markup import as_html
+from semrank.transforms.crawls.media import computed_type, content_type, looks_like_markup
+from semrank.transforms.crawls.payload import decode_body, parse_http
+from semrank.transforms.crawls.robots import Robots
+from semrank.transforms.samples.wikispeedia import article_text
+from semrank.transforms.streams.languages import language_code
+from semrank.transforms.streams.urls import canonical_url
 from tests.fuzz.growth import growing, parsers
 
 SMALL, LARGE = 1 << 15, 1 << 18

@@ -17,7 +17,7 @@ from unittest import mock
 import pyarrow as pa
 
 from semrank.pipelines.cli import leave, main
-from semrank.transforms.columnar import steps
+from semrank.transforms.columnar import beam as columnar_beam
 
 POOLS: list[pa.MemoryPool] = []
 PEAKS: dict[str, dict[str, Any]] = {}
@@ -48,8 +48,8 @@ def counted(parts: Iterable[pa.Table], name: str, tables: dict[str, int]) -> Ite
         yield part
 
 
-_begin: Callable[..., Any] = steps._StageDoFn._begin
-_gather: Callable[..., Any] = steps._GatherDoFn.process
+_begin: Callable[..., Any] = columnar_beam._StageDoFn._begin
+_gather: Callable[..., Any] = columnar_beam._GatherDoFn.process
 
 
 def measured_begin(stage: Any, sides: Any) -> Any:
@@ -72,8 +72,8 @@ def measured_gather(stage: Any, element: int, *sides: Any) -> Any:
 
 if __name__ == "__main__":
     with (
-        mock.patch.object(steps._StageDoFn, "_begin", measured_begin),
-        mock.patch.object(steps._GatherDoFn, "process", measured_gather),
+        mock.patch.object(columnar_beam._StageDoFn, "_begin", measured_begin),
+        mock.patch.object(columnar_beam._GatherDoFn, "process", measured_gather),
     ):
         status = main(["rank", *sys.argv[2:]])
     Path(sys.argv[1]).write_text(json.dumps(PEAKS), encoding="utf-8")

@@ -17,7 +17,7 @@ import pytest
 
 from semrank.pipelines.cli import main
 from semrank.schemas.tables import TOPICS
-from semrank.transforms.sources.wikispeedia import GRAPH, GRAPH_ARCHIVE, TEXTS, TEXTS_ARCHIVE
+from semrank.transforms.samples.wikispeedia import GRAPH, GRAPH_ARCHIVE, TEXTS, TEXTS_ARCHIVE
 from tests.snapshots import read_rows
 
 WIKI = "https://en.wikipedia.org/wiki/"

@@ -19,7 +19,7 @@ from semrank.pipelines.config import RoundConfig, stored_config
 from semrank.pipelines.explain import explanation
 from semrank.schemas.tables import FRONTIER, KEYWORDS, RELATIONS
 from semrank.transforms.similarity.hierarchy import ics
-from semrank.transforms.sources.parameters import ParameterRules, use_parameters
+from semrank.transforms.streams.parameters import ParameterRules, use_parameters
 from tests.sample import ingest_sample
 
 NUMBER = r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?"

@@ -15,7 +15,7 @@ from semrank.pipelines.config import ranker_options
 from semrank.schemas.tables import CLICKS, LINKS, PAGES
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking import registry
-from semrank.transforms.ranking.web import Web
+from semrank.transforms.replay.web import Web
 from tests.sample_snapshot import make_sample_snapshot
 from tests.snapshots import read_rows
 

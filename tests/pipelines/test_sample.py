@@ -13,8 +13,8 @@ import pytest
 from semrank.pipelines import sample
 from semrank.pipelines.cli import main
 from semrank.schemas.errors import InputError
-from semrank.transforms.sources.sample_web import captured_urls, sample_files, sample_pages
-from semrank.transforms.sources.urls import canonical_url
+from semrank.transforms.samples.sample_web import captured_urls, sample_files, sample_pages
+from semrank.transforms.streams.urls import canonical_url
 from tests.snapshots import read_rows
 
 

@@ -18,7 +18,7 @@ import urllib3
 
 from semrank.pipelines.cli import main
 from semrank.pipelines.sample_server import HOST, SampleServer
-from semrank.transforms.sources.sample_web import sample_pages
+from semrank.transforms.samples.sample_web import sample_pages
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -15,7 +15,7 @@ from semrank.pipelines import rank
 from semrank.pipelines.config import round_config
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.pipelines.runtime import beam_options
-from semrank.transforms.columnar.steps import ReadParquet, stages_of
+from semrank.transforms.columnar.beam import ReadParquet, stages_of
 from tests.snapshots import write_snapshot
 
 MOST_STAGES, MOST_EXCHANGES = 68, 15

@@ -30,7 +30,7 @@ from semrank.transforms.columnar.arrays import (
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.context.links import CLICK_IN, CLICK_OUT, sum_edges
 from semrank.transforms.context.pages import sum_terms
-from semrank.transforms.sources.urls import host_of
+from semrank.transforms.streams.urls import host_of
 
 OBJECT_SCHEMA = pa.schema(
     [

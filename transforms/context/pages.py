@@ -29,7 +29,7 @@ from semrank.transforms.columnar.idfilter import IdFilter
 from semrank.transforms.columnar.ids import digest_table, text_digests, without_shared_ids
 from semrank.transforms.context.tokens import tokens_of
 from semrank.transforms.context.words import lemma_counts, lemmas_of, text_languages
-from semrank.transforms.sources.urls import url_words
+from semrank.transforms.streams.urls import url_words
 
 COLUMNS = ("url", "fetched_at", "status", "title", "text", "keywords", "language")
 """Columns of the pages table that the reader takes."""

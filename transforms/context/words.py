@@ -28,7 +28,7 @@ from simplemma.strategies.dictionaries.dictionary_factory import DATA_FOLDER, SU
 
 from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, list_column, pointers, ragged
 from semrank.transforms.context.lemma_files import cached_dictionary
-from semrank.transforms.sources.languages import language_code
+from semrank.transforms.streams.languages import language_code
 
 DEFAULT_LANGUAGE = "en"
 """Language of texts whose language is neither given nor found out."""

@@ -12,7 +12,7 @@ import ipaddress
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.sources.urls import host_of
+from semrank.transforms.streams.urls import host_of
 
 PRIVATE_ADDRESS = "private-address"
 """Why such a URL is held back."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from semrank.transforms.columnar.worker_memory import OTHER, Held
 from semrank.transforms.context.memory import DESCRIBED, HARVEST
+from semrank.transforms.crawls.memory import MOVES
 from semrank.transforms.lattice.memory import CONTEXT, LOWER_LATTICE
-from semrank.transforms.sources.memory import MOVES
 from semrank.transforms.weblog.memory import RELATIONS, VOCABULARY
 
 HIERARCHY = Held("relations as a hierarchy", 4.0, RELATIONS.lower)

@@ -1,7 +1,7 @@
 """The rankers: what each is, what it needs, and where its functions are, which are imported only when asked for.
 
-A ranker is one entry here, one module with `rank(facts)` for a crawl in memory, and one module of steps with
-`make_step(name, making)`. `text_steps` makes the step of every ranker whose module has `scores(descriptions, topic)`.
+A ranker is one entry here, one module with `rank(facts)` for a crawl in memory, and one `..._beam.py` module with
+`make_step(name, making)`. `text_beam` makes the step of every ranker whose module has `scores(descriptions, topic)`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Making:
 
 def _graph_ranker(name: str, score: str) -> Ranker:
     needs = frozenset({NODES, LINKS})
-    return Ranker(name, score, needs, GRAPH, name.replace("-", "_"), "graph_steps", options=frozenset({"level"}))
+    return Ranker(name, score, needs, GRAPH, name.replace("-", "_"), "graph_beam", options=frozenset({"level"}))
 
 
 def _text_ranker(name: str, score: str, steps: str, *needs: str, **further: Any) -> Ranker:
@@ -101,7 +101,7 @@ RANKERS: dict[str, Ranker] = {
         _text_ranker(
             "focused",
             "words, links and clicks weighed as they told relevant pages so far; the default",
-            "focused_steps",
+            "focused_beam",
             threshold=0.5,
         ),
         Ranker(
@@ -119,29 +119,29 @@ RANKERS: dict[str, Ranker] = {
         _text_ranker(
             "cosine",
             "cosine with the seeds and the query",
-            "text_steps",
+            "text_beam",
             options=frozenset({"cosine_k", "cosine_b"}),
         ),
-        _text_ranker("keyword", "share of the topic's words on the page", "text_steps"),
-        _text_ranker("link-context", "most probable link distance to the seeds, by naive Bayes", "layer_steps", LINKS),
+        _text_ranker("keyword", "share of the topic's words on the page", "text_beam"),
+        _text_ranker("link-context", "most probable link distance to the seeds, by naive Bayes", "layer_beam", LINKS),
         _text_ranker(
             "relevancy-context",
             "expected worth of the link distance to the seeds",
-            "layer_steps",
+            "layer_beam",
             LINKS,
             options=frozenset({"rcg_alpha"}),
         ),
         _text_ranker(
             "hmm",
             "expected distance to a target, by a hidden Markov model of browsing",
-            "layer_steps",
+            "layer_beam",
             LINKS,
             CLICK_EDGES,
         ),
         _text_ranker(
             "ontology",
             "classes of an ontology on the page and its links",
-            "ontology_steps",
+            "ontology_beam",
             options=frozenset(
                 {
                     "ontology",

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from semrank.schemas.errors import InputError
-from semrank.transforms.columnar import steps, worker_memory
-from semrank.transforms.columnar.steps import GatherTables, MapTables, limit_memory
+from semrank.transforms.columnar import beam as columnar_beam
+from semrank.transforms.columnar import worker_memory
+from semrank.transforms.columnar.beam import GatherTables, MapTables, limit_memory
 from semrank.transforms.columnar.worker_memory import OWN_BYTES, Held, Meter, check_held, machine_bytes
 from semrank.transforms.ranking.memory import HELD
 from semrank.transforms.weblog.memory import RELATIONS, VOCABULARY
@@ -129,7 +130,7 @@ class Alive:
 def test_what_does_not_fit_is_refused_before_it_is_there() -> None:
     """And is counted to its end, so that the message tells all of it."""
     limit = OWN_BYTES + 8 * MIB
-    stage = steps._GatherDoFn("settle relations", count, ("isa",), holds=RELATIONS)
+    stage = columnar_beam._GatherDoFn("settle relations", count, ("isa",), holds=RELATIONS)
     stage.start_bundle()
     stage.worker_memory = limit
     alive = Alive()

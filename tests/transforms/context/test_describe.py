@@ -19,13 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from semrank.schemas.tables import CLICKS, LINKS, PAGES
+from semrank.transforms.columnar.beam import WriteOne
 from semrank.transforms.columnar.ids import digest_table, text_digests, text_ids
-from semrank.transforms.columnar.steps import WriteOne
 from semrank.transforms.context import describe
-from semrank.transforms.context.descriptions import BLOCKS, DESCRIPTION_SCHEMA, Descriptions
-from semrank.transforms.context.objects import ObjectSettings
-from semrank.transforms.context.pages import SOURCE_SCHEMA
-from semrank.transforms.context.steps import (
+from semrank.transforms.context.beam import (
     HARVEST_SCHEMA,
     HARVESTED_SCHEMA,
     DescribeUrls,
@@ -33,11 +30,14 @@ from semrank.transforms.context.steps import (
     Partitions,
     Request,
 )
+from semrank.transforms.context.descriptions import BLOCKS, DESCRIPTION_SCHEMA, Descriptions
+from semrank.transforms.context.objects import ObjectSettings
+from semrank.transforms.context.pages import SOURCE_SCHEMA
 from semrank.transforms.context.tokens import tokens_of
 from semrank.transforms.context.words import lemmas_of
 from semrank.transforms.ranking.facts import Facts
-from semrank.transforms.ranking.web import Web
-from semrank.transforms.weblog.steps import ReadClickFacts
+from semrank.transforms.replay.web import Web
+from semrank.transforms.weblog.beam import ReadClickFacts
 from tests.snapshots import table_of
 from tests.strategies import START
 

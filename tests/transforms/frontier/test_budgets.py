@@ -20,8 +20,8 @@ from semrank.pipelines.runtime import beam_options
 from semrank.schemas.tables import RANKED_SCHEMA
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.frontier import budgets
+from semrank.transforms.frontier.beam import WriteFrontier
 from semrank.transforms.frontier.budgets import Limits, proportional_shares
-from semrank.transforms.frontier.steps import WriteFrontier
 
 HOSTS = ("a.example.co.uk", "b.example.co.uk", "example.co.uk", "c.example", "192.0.2.1")
 DOMAINS = {**dict.fromkeys(HOSTS[:3], "example.co.uk"), "c.example": "c.example", "192.0.2.1": "192.0.2.1"}

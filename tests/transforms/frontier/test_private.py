@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semrank.transforms.frontier.private import is_private_host, private_urls
-from semrank.transforms.sources.urls import canonicalize
+from semrank.transforms.streams.urls import canonicalize
 
 PRIVATE = [
     *("http://127.0.0.1/", "http://127.1/", "http://2130706433/", "http://0x7f000001/", "http://0177.0.0.1/"),

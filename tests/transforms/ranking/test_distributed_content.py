@@ -15,13 +15,13 @@ from apache_beam.metrics.metric import MetricsFilter
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 from apache_beam.testing.util import assert_that
 
-from semrank.transforms.columnar.steps import NAMESPACE
+from semrank.transforms.columnar.beam import NAMESPACE
 from semrank.transforms.ranking import cosine, hmm, keyword, link_context, relevancy_context
-from semrank.transforms.ranking.layer_steps import LEFT_OUT, RankByHmm, RankByLinkContext, RankByRelevancyContext
+from semrank.transforms.ranking.layer_beam import LEFT_OUT, RankByHmm, RankByLinkContext, RankByRelevancyContext
 from semrank.transforms.ranking.layer_words import LayerWordSettings
 from semrank.transforms.ranking.layers import LayerSettings
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
-from semrank.transforms.ranking.text_steps import RankByTopic
+from semrank.transforms.ranking.text_beam import RankByTopic
 from tests.transforms.ranking.small_crawls import Crawl, Page, random_crawl
 
 WORDS = LayerWordSettings(LayerSettings(3))

@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from semrank.transforms.columnar.arrays import split_by_partition
-from semrank.transforms.columnar.steps import WriteOne
+from semrank.transforms.columnar.beam import WriteOne
 from semrank.transforms.ranking import exact_sums, focused
 from semrank.transforms.ranking.facts import Facts
-from semrank.transforms.ranking.focused_steps import RankByFocused
+from semrank.transforms.ranking.focused_beam import RankByFocused
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from tests.transforms.ranking.small_crawls import Crawl, Page, crawls, random_crawl
 

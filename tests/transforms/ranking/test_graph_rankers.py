@@ -18,11 +18,11 @@ from scipy import sparse
 
 from semrank.pipelines.runtime import beam_options, run_pipeline
 from semrank.schemas.errors import InputError
-from semrank.transforms.columnar.steps import WriteOne
+from semrank.transforms.columnar.beam import WriteOne
 from semrank.transforms.context.objects import NODE_SCHEMA
 from semrank.transforms.ranking import breadth_first, graph, harmonic, hits, pagerank
 from semrank.transforms.ranking.graph import Direction, Graph, Grid, Iteration, Method
-from semrank.transforms.ranking.graph_steps import MODULES, RankByGraph, RateHosts, host_quality, needs_blocks
+from semrank.transforms.ranking.graph_beam import MODULES, RankByGraph, RateHosts, host_quality, needs_blocks
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from tests.transforms.ranking.small_crawls import Crawl, Page, crawls, random_crawl
 
@@ -281,7 +281,7 @@ def test_blocks_give_what_memory_does(ranker: str, parts: int, tmp_path: Path, m
     crawl = random_crawl(parts)
     # 1, 2, and 8 blocks.
     monkeypatch.setattr(graph, "WORKER_BYTES", 0)
-    monkeypatch.setattr("semrank.transforms.ranking.graph_steps.partition_count", lambda _: {1: 1, 2: 2, 7: 8}[parts])
+    monkeypatch.setattr("semrank.transforms.ranking.graph_beam.partition_count", lambda _: {1: 1, 2: 2, 7: 8}[parts])
     monkeypatch.setattr(breadth_first, "IN_BLOCKS", Iteration(0.0, 12))
     # Some methods end before these many steps, some have to be ended.
     iteration = Iteration(1e-3, 20) if ranker in ("pagerank", "breadth-first") else Iteration(1e-2, 12)
@@ -295,7 +295,7 @@ def test_blocks_of_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     iteration = Iteration(1e-4, 40)
     expected = distributed(crawl, "pagerank", "host", 2, tmp_path / "one", hosts, iteration=iteration)
     monkeypatch.setattr(graph, "WORKER_BYTES", 0)
-    monkeypatch.setattr("semrank.transforms.ranking.graph_steps.partition_count", lambda _: 4)
+    monkeypatch.setattr("semrank.transforms.ranking.graph_beam.partition_count", lambda _: 4)
     found = distributed(crawl, "pagerank", "host", 3, tmp_path / "blocks", hosts, links_known=1, iteration=iteration)
     assert found == expected
     assert len({row["score"] for row in found}) <= 7

@@ -20,14 +20,14 @@ from hypothesis import strategies as st
 from semrank.pipelines.runtime import beam_options
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLASSES
-from semrank.transforms.columnar.steps import WriteOne
+from semrank.transforms.columnar.beam import WriteOne
 from semrank.transforms.ranking import ontology
 from semrank.transforms.ranking.ontology import OntologySettings, class_rows, rank, with_learned
+from semrank.transforms.ranking.ontology_beam import RankByOntology
 from semrank.transforms.ranking.ontology_database import learn_from_database
 from semrank.transforms.ranking.ontology_files import read_ontology
 from semrank.transforms.ranking.ontology_formats import format_ontology, parse_ontology
 from semrank.transforms.ranking.ontology_model import Ontology, OntologyClass
-from semrank.transforms.ranking.ontology_steps import RankByOntology
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from tests.transforms.ranking.small_crawls import WORDS, Crawl, Page, crawls, random_crawl
 

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from semrank.transforms.columnar.arrays import MAIN
-from semrank.transforms.columnar.steps import WriteOne
+from semrank.transforms.columnar.beam import WriteOne
 from semrank.transforms.ranking import topic_lattice
 from semrank.transforms.ranking.facts import Facts
-from semrank.transforms.ranking.topic_steps import CONCEPTS, RankByTopicLattice
+from semrank.transforms.ranking.topic_beam import CONCEPTS, RankByTopicLattice
 from semrank.transforms.ranking.topic_words import Vocabulary
 from tests.transforms.ranking.small_crawls import Crawl, Page, crawls, random_crawl
 

@@ -15,7 +15,7 @@ from semrank.schemas.errors import InputError
 from semrank.transforms.frontier.exports import nutch
 from semrank.transforms.frontier.exports.rows import Selection
 from semrank.transforms.frontier.exports.targets import TARGETS, target
-from semrank.transforms.sources.urls import canonical_url
+from semrank.transforms.streams.urls import canonical_url
 from tests.transforms.frontier.exports import readers
 from tests.transforms.frontier.exports.frontiers import frontier, host, pieces, scores, urls
 

@@ -1,0 +1,322 @@
+"""Formats of web servers: what becomes of good and of dirty lines."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from semrank.transforms.logs.options import LogOptions
+from tests.transforms.logs.helpers import BROWSER, OPTIONS, combined_line, read_all
+
+GOOGLE = "https://www.google.com/search?q=hello+world&ie=UTF-8"
+MOMENT = datetime.datetime(2012, 2, 10, 21, 42, 7, tzinfo=datetime.UTC)
+
+FATES = [
+    pytest.param({}, "used", id="page view"),
+    pytest.param({"status": "304"}, "used", id="not modified"),
+    pytest.param({"request": "GET /a"}, "used", id="HTTP/0.9"),
+    pytest.param({"request": "GET / HTTP/2"}, "used", id="HTTP/2"),
+    pytest.param({"request": "GET https://other.example/x HTTP/1.1"}, "used", id="absolute URL"),
+    pytest.param({"agent": 'Mozilla/5.0 (\\"odd\\")'}, "used", id="escaped quotes"),
+    pytest.param({"agent": 'Mozilla/5.0 "odd" thing'}, "used", id="quotes not escaped"),
+    pytest.param({"account": "john doe"}, "used", id="space in the account"),
+    pytest.param({"client": "host.example.net"}, "used", id="host name instead of an address"),
+    pytest.param({"client": "2001:db8::1"}, "used", id="IPv6"),
+    pytest.param({"request": "GET /paper.pdf HTTP/1.1"}, "used", id="documents are pages"),
+    pytest.param({"request": "GET /a?file=x.css HTTP/1.1"}, "used", id="an extension in the query is none"),
+    pytest.param({"status": "404"}, "status-error", id="error"),
+    pytest.param({"status": "301"}, "redirect", id="redirect"),
+    pytest.param({"status": "099"}, "status-invalid", id="no status"),
+    pytest.param({"status": "-"}, "status-invalid", id="status missing"),
+    pytest.param({"request": "POST /a HTTP/1.1"}, "not-get", id="POST"),
+    pytest.param({"request": "HEAD /a HTTP/1.1"}, "not-get", id="HEAD"),
+    pytest.param({"request": ""}, "request-empty", id="empty request"),
+    pytest.param({"request": "-"}, "request-empty", id="dash for a request"),
+    pytest.param({"request": "\\x16\\x03\\x01\\x02"}, "request-invalid", id="escaped TLS"),
+    pytest.param({"request": "\x16\x03\x01"}, "request-invalid", id="raw TLS"),
+    pytest.param({"request": "quit"}, "request-invalid", id="not HTTP"),
+    pytest.param({"agent": "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"}, "robot"),
+    pytest.param({"agent": "python-requests/2.31"}, "robot", id="listed robot"),
+    pytest.param({"agent": "NewThing/1.0 (+https://new.example/about)"}, "robot", id="describes itself"),
+    pytest.param({"agent": "-"}, "robot", id="no user agent"),
+    pytest.param({"request": "GET /style.CSS?v=3 HTTP/1.1"}, "static-asset", id="style"),
+    pytest.param({"request": "GET /robots.txt HTTP/1.1"}, "static-asset", id="robots.txt"),
+    pytest.param({"referrer": "http://www.semalt.com/x"}, "referrer-spam", id="known spammer"),
+    pytest.param({"referrer": "http://sub.spam.example/"}, "referrer-spam", id="spammer of the user's list"),
+    pytest.param({"time": "30/Feb/2012:16:42:07 -0500"}, "time-invalid", id="no such day"),
+    pytest.param({"time": "10/Foo/2012:16:42:07 -0500"}, "time-invalid", id="no such month"),
+    pytest.param({"time": "10/Feb/2012:24:42:07 -0500"}, "time-invalid", id="no such hour"),
+    pytest.param({"request": "GET http://[bad/ HTTP/1.1"}, "url-invalid", id="no URL"),
+    pytest.param({"request": "GET ftp://a.example/ HTTP/1.1"}, "scheme-unsupported", id="not the web"),
+    pytest.param({"request": "GET foo HTTP/1.1"}, "scheme-missing", id="no path"),
+]
+
+
+@pytest.mark.parametrize(("parts", "fate"), FATES)
+def test_each_line_has_its_fate(parts: dict[str, str], fate: str) -> None:
+    outcome = read_all("combined", combined_line(**parts).encode("latin-1"))
+    fates = {"used": outcome.used, **outcome.rejected, **outcome.ignored}
+    assert {name: count for name, count in fates.items() if count} == {fate: 1}
+    assert len(outcome.visits) == (fate == "used")
+
+
+def test_a_visit_has_what_the_line_says() -> None:
+    outcome = read_all("combined", combined_line(referrer=GOOGLE).encode())
+    (visit,) = outcome.visits
+    assert re.fullmatch("[0-9a-f]{32}", visit.pop("user_id"))
+    assert visit == {
+        "visited_at": MOMENT,
+        "url": "https://www.example.com/a/b.html",
+        "referrer_url": GOOGLE,
+        "query": "hello world",
+        "position": None,
+        "is_search": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("target", "url"),
+    [
+        (b"/caf\xe9", "https://www.example.com/caf%E9"),
+        ("/café".encode(), "https://www.example.com/caf%C3%A9"),
+        ("/中".encode("gbk"), "https://www.example.com/%D6%D0"),
+        (b"/a b/c d.html", "https://www.example.com/a%20b/c%20d.html"),
+        (b"/a?x=1&utm_source=mail#top", "https://www.example.com/a?x=1"),
+        (b"/a/../b/./c", "https://www.example.com/b/c"),
+        (b"//double/slash", "https://www.example.com//double/slash"),
+        (b"/say\\x22hi\\x22", "https://www.example.com/say%22hi%22"),
+        (b"HTTP://Other.Example:80/X", "http://other.example/X"),
+    ],
+)
+def test_targets_become_canonical_urls(target: bytes, url: str) -> None:
+    line = combined_line(request="GET @ HTTP/1.1").encode().replace(b"@", target)
+    assert [visit["url"] for visit in read_all("combined", line).visits] == [url]
+
+
+def test_the_own_search_names_the_words_of_its_pages_and_of_their_visitors() -> None:
+    lines = combined_line(request="GET /find?q=two+words HTTP/1.1") + combined_line(
+        request="GET /result HTTP/1.1", referrer="https://www.example.com/find?q=two+words"
+    )
+    search, result = read_all("combined", lines.encode()).visits
+    assert (search["query"], search["is_search"]) == ("two words", True)
+    assert (result["query"], result["is_search"]) == ("two words", False)
+    foreign = combined_line(referrer="https://elsewhere.example/find?q=two+words")
+    assert read_all("combined", foreign.encode()).visits[0]["query"] is None
+
+
+def test_one_file_may_mix_layouts() -> None:
+    common = '203.0.113.7 - - [10/Feb/2012:16:42:07 -0500] "GET /c HTTP/1.0" 200 5\n'
+    hosted = "www.other.example:443 " + combined_line(request="GET /h HTTP/1.1")
+    extra = combined_line(request="GET /x HTTP/1.1").rstrip("\n") + ' "198.51.100.1" 0.004\n'
+    lines = (common + hosted + extra + combined_line()).encode()
+    wanted = [
+        "https://www.example.com/a/b.html",
+        "https://www.example.com/c",
+        "https://www.example.com/x",
+        "https://www.other.example/h",
+    ]
+    for name in ("common", "combined", "vhost-combined"):
+        outcome = read_all(name, lines)
+        assert sorted(visit["url"] for visit in outcome.visits) == wanted
+        referrers = {visit["url"]: visit["referrer_url"] for visit in outcome.visits}
+        assert referrers["https://www.example.com/c"] is None
+        assert referrers["https://www.example.com/x"] == ""
+
+
+def test_virtual_hosts_stand_in_the_url() -> None:
+    line = "shop.example.org:8080 " + combined_line()
+    assert read_all("vhost-combined", line.encode()).visits[0]["url"] == "https://shop.example.org:8080/a/b.html"
+    without_site = LogOptions(user_salt="a test's own key")
+    plain = "shop.example.org:80 " + combined_line()
+    assert (
+        read_all("vhost-combined", plain.encode(), without_site).visits[0]["url"] == "http://shop.example.org/a/b.html"
+    )
+    homeless = read_all("vhost-combined", combined_line().encode(), without_site)
+    assert homeless.rejected == {"host-missing": 1}
+
+
+def test_users_are_told_apart_by_address_browser_and_account_and_depend_on_the_key() -> None:
+    def user(options: LogOptions = OPTIONS, **parts: str) -> str:
+        return str(read_all("combined", combined_line(**parts).encode(), options).visits[0]["user_id"])
+
+    assert user() == user(request="GET /other HTTP/1.1")
+    assert len({user(), user(client="203.0.113.8"), user(agent="Mozilla/5.0 B"), user(account="jane")}) == 4
+    assert user(account="jane") == user(account="jane", client="203.0.113.8", agent="Mozilla/5.0 B")
+    assert user() != user(LogOptions(user_salt="another key", site="https://www.example.com"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'nothing 203.0.113.7 [] " of a log\n',
+        '203.0.113.7 - jane [10/Foo/2012:16:42:07 -0500] "GET /?from=203.0.113.7 HTTP/1.1" 200 5 "-" "Mozilla/5.0"\n',
+        "203.0.113.7\n",
+        'jane.doe.example 2001:db8::7 - "\n',
+        '203.0.113.7 - jane [10/Feb/2012:16:42:07 -0500] "" 200 5 "-" "Mozilla/5.0"\n',
+    ],
+)
+@pytest.mark.parametrize("name", ["common", "combined", "vhost-combined", "nginx-json", "w3c", "alb", "cloudfront"])
+def test_no_reject_row_holds_an_address_or_an_account(name: str, line: str) -> None:
+    outcome = read_all(name, line.encode())
+    assert outcome.rejects
+    for row in outcome.rejects:
+        assert not re.search("203|jane|db8", row["record"])
+
+
+def test_the_last_line_may_be_cut_off() -> None:
+    whole = combined_line()
+    cut = read_all("combined", (whole + whole[:-30]).encode())
+    assert (cut.used, cut.rejected) == (1, {"record-truncated": 1})
+    assert read_all("combined", (whole + whole.rstrip("\n")).encode()).used == 2
+    assert read_all("combined", b"").records == 0
+    assert read_all("combined", b"\n\r\n\n").records == 0
+
+
+def test_windows_line_ends_are_line_ends() -> None:
+    assert read_all("combined", combined_line().replace("\n", "\r\n").encode()).used == 1
+
+
+def test_published_lines_are_read(shared_data: Path) -> None:
+    fields = re.compile(
+        r"^(?:\S+ )??(?P<client>[0-9.]+) \S+ \S+ \[(?P<time>[^\]]+)\] \"(?P<request>[^\"]*)\" (?P<status>\d+) \d+"
+    )
+    for file in ("common", "common_complete", "common_vhost", "ncsa_extended"):
+        content = (shared_data / "logs" / f"{file}.log").read_bytes()
+        lines = [fields.match(line) for line in content.decode().splitlines()]
+        redirects = sum(line is not None and line["status"].startswith("3") for line in lines)
+        for name in ("common", "combined", "vhost-combined"):
+            outcome = read_all(name, content)
+            assert (outcome.records, outcome.ignored["redirect"]) == (len(lines), redirects)
+            opened = read_all(name, content.replace(b" 301 ", b" 200 "))
+            assert [visit["visited_at"] for visit in opened.visits] == [MOMENT] * len(lines)
+            host = "www.example.com"
+            assert [visit["url"] for visit in opened.visits] == [f"https://{host}/"] * len(lines)
+
+
+def test_published_json_lines_are_read(shared_data: Path) -> None:
+    content = (shared_data / "logs" / "nginx_json.log").read_bytes()
+    entries = [json.loads(line) for line in content.splitlines()]
+    outcome = read_all("nginx-json", content)
+    assert outcome.records == outcome.used == len(entries)
+    for visit, entry in zip(outcome.visits, entries, strict=True):
+        assert visit["visited_at"] == datetime.datetime.fromisoformat(entry["date"])
+        assert visit["url"].startswith(f"https://{entry['host']}/piwik.php?action_name=")
+        assert visit["referrer_url"] == entry["referrer"]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"remote_addr": "203.0.113.7", "time_iso8601": "2012-02-10T16:42:07-05:00", "request": "GET /p HTTP/1.1"},
+        {"ip": "203.0.113.7", "time_local": "10/Feb/2012:16:42:07 -0500", "method": "GET", "uri": "/p"},
+        {"client": "203.0.113.7", "msec": 1328910127.0, "request_uri": "/p", "host": "www.example.com"},
+        {"client": "203.0.113.7", "msec": "1328910127.000", "PATH": "/p", "scheme": "https"},
+        {"client": "203.0.113.7", "@timestamp": "2012-02-10T21:42:07.000Z", "url": "https://www.example.com/p"},
+    ],
+)
+def test_json_lines_may_name_their_fields_as_they_like(entry: dict[str, object]) -> None:
+    (visit,) = read_all("nginx-json", json.dumps(entry | {"status": 200}).encode()).visits
+    assert (visit["visited_at"], visit["url"]) == (MOMENT, "https://www.example.com/p")
+    assert visit["referrer_url"] is None
+
+
+@pytest.mark.parametrize(
+    ("line", "fate"),
+    [
+        (b'{"ip": "1.1.1.1"\n', "layout-unknown"),
+        (b"[1]\n", "layout-unknown"),
+        (b"[" * 100_000 + b"\n", "layout-unknown"),
+        (b'{"ip":"1.1.1.1","path":"/a"}\n', "time-invalid"),
+        (b'{"ip":"1.1.1.1","path":"/a","time":"2020-01-01T00:00:00Z","status":"500"}\n', "status-error"),
+        (b'{"ip":"1.1.1.1","path":"/a","time":"2020-01-01T00:00:00Z","agent":"curl/8"}\n', "robot"),
+        (b'{"ip":"1.1.1.1","path":"","time":"2020-01-01T00:00:00Z"}\n', "url-missing"),
+        (b'{"ip":"1.1.1.1","path":"/\\x22","time":"2020-01-01T00:00:00Z"}\n', "used"),
+        (b'{"ip":"1.1.1.1","path":"/\xff","time":"2020-01-01T00:00:00Z"}\n', "used"),
+        (b'{"ip":"1.1.1.1","path":"/\\ud800","time":"2020-01-01T00:00:00Z"}\n', "used"),
+        (b'{"ip":["1.1.1.1"],"path":{"a":1},"time":"2020-01-01T00:00:00Z"}\n', "url-missing"),
+    ],
+)
+def test_json_lines_have_their_fates(line: bytes, fate: str) -> None:
+    outcome = read_all("nginx-json", line)
+    assert {"used": outcome.used, **outcome.rejected, **outcome.ignored}[fate] == 1
+
+
+W3C = (
+    "#Software: Microsoft Internet Information Services 10.0\n"
+    "#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip "
+    "cs(User-Agent) cs(Referer) sc-status\n"
+)
+
+
+def test_iis_logs_are_read_and_may_change_their_columns() -> None:
+    agent = BROWSER.replace(" ", "+")
+    row = f"2012-02-10 21:42:07 10.0.0.1 GET /p x=1 443 - 203.0.113.7 {agent} {GOOGLE} 200\n"
+    other = "#Fields: time date c-ip cs-method cs-uri-stem sc-status\n21:42:07 2012-02-10 203.0.113.7 GET /q 200\n"
+    outcome = read_all("w3c", (W3C + row + "too few\n" + other).encode())
+    assert (outcome.records, outcome.used) == (6, 2)
+    assert outcome.ignored == {"header": 3}
+    assert outcome.rejected == {"layout-unknown": 1}
+    assert [(visit["url"], visit["query"]) for visit in outcome.visits] == [
+        ("https://www.example.com/p?x=1", "hello world"),
+        ("https://www.example.com/q", None),
+    ]
+    assert {visit["visited_at"] for visit in outcome.visits} == {MOMENT}
+    assert read_all("w3c", row.encode()).rejected == {"columns-unknown": 1}
+
+
+@pytest.mark.parametrize("query", ["x=1", "?x=1"])
+def test_query_strings_with_their_mark_and_without(query: str) -> None:
+    agent = BROWSER.replace(" ", "+")
+    row = f"2012-02-10 21:42:07 10.0.0.1 GET /p {query} 443 - 203.0.113.7 {agent} - 200\n"
+    assert read_all("w3c", (W3C + row).encode()).visits[0]["url"] == "https://www.example.com/p?x=1"
+
+
+@pytest.mark.parametrize(("time", "micros"), [("21:42:07", 0), ("21:42:07.25", 250_000), ("21:42", None)])
+def test_times_may_have_fractions_of_seconds(time: str, micros: int | None) -> None:
+    agent = BROWSER.replace(" ", "+")
+    row = f"2012-02-10 {time} 10.0.0.1 GET /p - 443 - 203.0.113.7 {agent} - 200\n"
+    (visit,) = read_all("w3c", (W3C + row).encode()).visits
+    expected = MOMENT.replace(second=0) if micros is None else MOMENT.replace(microsecond=micros)
+    assert visit["visited_at"] == expected
+
+
+def test_a_space_is_a_plus_in_the_user_agent_of_iis() -> None:
+    robot = W3C + "2012-02-10 21:42:07 10.0.0.1 GET /p - 80 - 203.0.113.7 Mediapartners+(Googlebot) - 200\n"
+    assert read_all("w3c", robot.encode()).ignored["robot"] == 1
+
+
+def test_cloudfront_logs_are_read() -> None:
+    header = (
+        "#Version: 1.0\n#Fields: date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status "
+        "cs(Referer) cs(User-Agent) cs-uri-query cs(Cookie) x-edge-result-type x-edge-request-id x-host-header "
+        "cs-protocol\n"
+    )
+    agent = BROWSER.replace(" ", "%20")
+    referrer = GOOGLE.replace("%", "%25").replace("+", "%2B")
+    row = (
+        f"2012-02-10\t21:42:07\tFRA2\t99\t203.0.113.7\tGET\td1.cloudfront.net\t/p\t200\t{referrer}\t{agent}\t-\t-\tHit\tid"
+        "\tshop.example.org\thttp\n"
+    )
+    outcome = read_all("cloudfront", (header + row).encode())
+    assert (outcome.used, outcome.ignored) == (1, {"header": 2})
+    (visit,) = outcome.visits
+    assert (visit["url"], visit["visited_at"]) == ("http://shop.example.org/p", MOMENT)
+    assert visit["query"] == "hello world"
+
+
+def test_load_balancer_logs_are_read() -> None:
+    row = (
+        "https 2012-02-10T21:42:07.186641Z app/x/5 203.0.113.7:2817 10.0.0.1:80 0.1 0.0 0.0 200 200 34 366 "
+        f'"GET https://www.example.com:443/find?q=a+b HTTP/1.1" "{BROWSER}" ECDHE TLSv1.2 arn "Root=1" "d" "arn" 0 '
+        '2012-02-10T21:42:07.1Z "forward" "-" "-"\n'
+    )
+    outcome = read_all("alb", (row + row.replace(" 200 200 ", " 502 - ") + row[:90] + "\n").encode())
+    assert (outcome.used, outcome.ignored, outcome.rejected) == (1, {"status-error": 1}, {"layout-unknown": 1})
+    (visit,) = outcome.visits
+    assert visit["visited_at"] == MOMENT.replace(microsecond=186641)
+    assert (visit["url"], visit["query"], visit["is_search"]) == ("https://www.example.com/find?q=a+b", "a b", True)
+    assert visit["referrer_url"] is None

@@ -1,0 +1,330 @@
+"""What holds for every format: any bytes are accounted for, whatever the compression and the byte ranges."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import itertools
+import json
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import orjson
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from semrank.schemas.errors import InputError
+from semrank.transforms.logs import matomo, ncsa, nginx_json
+from semrank.transforms.logs.formats import FORMATS, log_argument
+from semrank.transforms.logs.options import LogOptions
+from semrank.transforms.streams import lines as lines_module
+from semrank.transforms.streams.lines import is_compressed, line_range
+from tests.transforms.logs import test_click_logs
+from tests.transforms.logs.helpers import BROWSER, OPTIONS, Outcome, combined_line, read_all
+
+W3C_HEADER = "#Fields: date time c-ip cs-method cs-uri-stem cs-uri-query cs(User-Agent) cs(Referer) sc-status"
+SAMPLES: dict[str, list[str]] = {
+    "combined": [
+        combined_line().rstrip("\n"),
+        combined_line(referrer="https://www.bing.com/search?q=moon").rstrip("\n"),
+        combined_line(request="GET /find?q=x%ff HTTP/1.1", agent='a\\"b').rstrip("\n"),
+    ],
+    "common": ['203.0.113.7 - - [10/Feb/2012:16:42:07 -0500] "GET /c HTTP/1.0" 200 5'],
+    "vhost-combined": ["www.example.com:443 " + combined_line().rstrip("\n")],
+    "nginx-json": ['{"ip":"203.0.113.7","path":"/a","time":"2020-01-01T00:00:00Z","status":200,"referrer":"-"}'],
+    "w3c": [W3C_HEADER, f"2012-02-10 21:42:07 203.0.113.7 GET /p - {BROWSER.replace(' ', '+')} - 200"],
+    "alb": [
+        "http 2020-01-01T00:00:00.1Z app/x 203.0.113.7:1 - 0 0 0 200 200 1 1 "
+        f'"GET http://a.example:80/ HTTP/1.1" "{BROWSER}" - -'
+    ],
+    "cloudfront": [
+        W3C_HEADER.replace("#Fields: ", "#Fields:\t"),
+        "2012-02-10\t21:42:07\t203.0.113.7\tGET\t/p\t-\tM\t-\t200",
+    ],
+    "aol": ["AnonID\tQuery\tQueryTime\tItemRank\tClickURL", "1\tmoon\t2006-03-01 07:17:12\t1\thttp://a.example"],
+    "orcas": ["1\tmoon\tD2\thttps://a.example/"],
+    "sogou": [
+        "00:00:01\t298\t[360安全卫士]\t8 3\tdownload.it.com.cn/",
+        "20111230000005\t5\t奇艺\t1\t2\thttp://q.example/",
+    ],
+    "wikipedia-clickstream": ["Moon\tNaN\tlink\t123", "other-search\tApollo_11\texternal\t9"],
+    "yandex": test_click_logs.YANDEX.splitlines(),
+    "matomo": [
+        '{"visitorId":"x","referrerType":"search","referrerKeyword":"m",',
+        '"actionDetails":[{"type":"action",',
+        "}]}",
+    ],
+    "table": ["ann\tmoon\t2024-01-01 00:00:00\thttps://a.example/", 'ann,"moon, x",2024-01-01,https://a.example/'],
+}
+LINE_FORMATS = sorted(set(FORMATS) - {"matomo"})
+
+
+def sample(name: str, repeats: int = 1) -> bytes:
+    encoding = "gbk" if name == "sogou" else "utf-8"
+    return ("\n".join(SAMPLES[name] * repeats) + "\n").encode(encoding)
+
+
+def same(one: Outcome, other: Outcome) -> bool:
+    return one.sorted_rows() == other.sorted_rows() and (one.records, one.used, one.rejected, one.ignored) == (
+        other.records,
+        other.used,
+        other.rejected,
+        other.ignored,
+    )
+
+
+def test_each_format_has_a_sample_that_is_used() -> None:
+    assert set(SAMPLES) == set(FORMATS)
+    for name in LINE_FORMATS:
+        outcome = read_all(name, sample(name))
+        assert outcome.used > 0
+        assert bool(outcome.visits) != bool(outcome.clicks)
+
+
+@st.composite
+def dirty_logs(draw: st.DrawFn, name: str) -> bytes:
+    """Lines of the sample, some of them damaged, among noise."""
+    out = bytearray()
+    for _ in range(draw(st.integers(0, 6))):
+        line = bytearray(draw(st.sampled_from(sample(name).splitlines())))
+        for _ in range(draw(st.integers(0, 3))):
+            place = draw(st.integers(0, len(line)))
+            kind = draw(st.sampled_from(["cut", "insert", "drop"]))
+            if kind == "cut":
+                del line[place:]
+            elif kind == "drop":
+                del line[place : place + draw(st.integers(1, 20))]
+            else:
+                line[place:place] = draw(
+                    st.sampled_from([b'"', b"\\", b"\t", b" ", b"\xff", b"\0", b"[", b"{", b"\r", b"%"])
+                )
+        out += line if draw(st.booleans()) else draw(st.binary(max_size=60))
+        out += draw(st.sampled_from([b"\n", b"\r\n", b"\n\n"]))
+    return bytes(out + draw(st.binary(max_size=8)))
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_any_bytes_are_accounted_for(name: str) -> None:
+    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(content=st.one_of(st.binary(max_size=300), dirty_logs(name)), columns=st.booleans())
+    def check(content: bytes, columns: bool) -> None:
+        named = {"user": "ann", "query": "moon", "time": "2024-01-01 00:00:00", "url": "https://a.example/"}
+        options = LogOptions(
+            user_salt=OPTIONS.user_salt,
+            site=OPTIONS.site if columns else None,
+            site_search=("q",),
+            columns=OPTIONS.columns if columns else named,
+        )
+        outcome = read_all(name, content, options)
+        if name in LINE_FORMATS and not is_compressed(content):
+            assert outcome.records == sum(1 for line in content.split(b"\n") if line.removesuffix(b"\r"))
+
+    check()
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, zstandard.compress], ids=["gzip", "bzip2", "zstd"])
+def test_compressed_logs_are_read_and_may_be_cut_off(name: str, compress: Callable[[bytes], bytes]) -> None:
+    content = sample(name, 20)
+    plain = read_all(name, content)
+    assert same(read_all(name, compress(content)), plain)
+    half = len(content) // 2
+    half = content.rfind(b"\n", 0, half) + 1
+    members = compress(content[:half]) + compress(content[half:])
+    assert same(read_all(name, members), plain)
+    cut = read_all(name, members[:-5])
+    assert cut.rejected["record-truncated"] == 1
+    assert cut.used <= plain.used
+
+
+def test_padding_after_compressed_data_is_no_damage() -> None:
+    assert same(
+        read_all("combined", gzip.compress(sample("combined")) + b"\0" * 512), read_all("combined", sample("combined"))
+    )
+    garbage = read_all("combined", gzip.compress(sample("combined")) + b"garbage")
+    assert garbage.rejected["record-truncated"] == 1
+    assert garbage.used == 3
+
+
+@pytest.mark.parametrize("name", [name for name in LINE_FORMATS if FORMATS[name].splittable(OPTIONS)])
+def test_byte_ranges_give_each_record_once(name: str) -> None:
+    content = sample(name, 4)
+    whole = read_all(name, content)
+
+    @settings(max_examples=25, deadline=None)
+    @given(cuts=st.lists(st.integers(0, len(content)), max_size=5))
+    def check(cuts: list[int]) -> None:
+        bounds = [0, *sorted(cuts), len(content)]
+        total = Outcome()
+        for start, stop in itertools.pairwise(bounds):
+            with line_range(io.BytesIO(content), start, stop, record_start=FORMATS[name].record_start) as section:
+                part = read_all(name, section.read())
+            total.records += part.records
+            total.used += part.used
+            total.rejected += part.rejected
+            total.ignored += part.ignored
+            total.visits += part.visits
+            total.clicks += part.clicks
+            total.rejects += part.rejects
+        assert same(total, whole)
+
+    check()
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(name: str, compress: Callable[[bytes], bytes]) -> None:
+    content = sample(name)
+    assert same(read_all(name, compress(b"\xef\xbb\xbf" + content)), read_all(name, content))
+    assert read_all(name, b"\xef\xbb\xbf").records == 0
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize("block_bytes", [1, 100, 1000])
+def test_blocks_make_no_difference(name: str, block_bytes: int) -> None:
+    content = sample(name, 5)
+    whole = read_all(name, content)
+    with (
+        mock.patch.dict(lines_module.blocks.__kwdefaults__, block_bytes=block_bytes),
+        mock.patch.object(lines_module, "_READ_BYTES", 7),
+    ):
+        assert same(read_all(name, content), whole)
+
+
+@pytest.mark.parametrize("name", LINE_FORMATS)
+def test_lines_without_end_are_bounded(name: str) -> None:
+    long = b"x" * ((1 << 20) + 1)
+    for content in (long, long + b"\n" + sample(name), sample(name) + long):
+        outcome = read_all(name, content)
+        assert outcome.rejected["record-too-large"] == 1
+        assert max(len(row["record"]) for row in outcome.rejects) <= 2_000
+    with mock.patch.dict(lines_module.blocks.__kwdefaults__, block_bytes=1 << 10):
+        outcome = read_all(name, long * 2 + b"\n" + sample(name))
+        assert outcome.rejected["record-too-large"] == 1
+        assert outcome.used == read_all(name, sample(name)).used
+
+
+def test_a_stream_that_fails_is_a_damaged_tail() -> None:
+    class Broken(io.RawIOBase):
+        def __init__(self) -> None:
+            self._pieces = [sample("combined"), b"half a li"]
+
+        def read(self, _size: int = -1) -> bytes:
+            if not self._pieces:
+                raise OSError("connection reset")
+            return self._pieces.pop(0)
+
+    batches = list(FORMATS["combined"].read(Broken(), source="x", options=OPTIONS))  # type: ignore[arg-type]
+    assert sum(batch.used for batch in batches) == 3
+    assert batches[-1].rejected == {"record-truncated": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("combined", LogOptions(site="https://a.example"), "--log combined: --user-salt is missing"),
+        ("combined", LogOptions(user_salt="12345678"), "--log combined: --log-site is missing"),
+        ("table", LogOptions(user_salt="12345678"), "--log table: --log-columns is missing"),
+    ],
+)
+def test_missing_options_are_named(name: str, options: LogOptions, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        FORMATS[name].check(options)
+    FORMATS[name].check(OPTIONS)
+
+
+def test_data_sets_need_no_options() -> None:
+    for name in ("aol", "orcas", "sogou", "wikipedia-clickstream", "yandex"):
+        FORMATS[name].check(LogOptions())
+
+
+def test_log_arguments() -> None:
+    assert log_argument("combined=logs/*=x.gz") == ("combined", "logs/*=x.gz")
+    for text in ("combined", "combined=", "other=x", "=x"):
+        with pytest.raises(InputError, match=r"--log: found .* expected FORMAT=GLOB with a format of alb, aol"):
+            log_argument(text)
+
+
+@pytest.mark.parametrize("name", ["common", "combined", "vhost-combined"])
+def test_array_arithmetic_and_regular_expression_agree(name: str) -> None:
+    @settings(max_examples=60, deadline=None)
+    @given(content=dirty_logs(name))
+    def check(content: bytes) -> None:
+        quick = read_all(name, content)
+        with mock.patch.object(ncsa, "_usual_requests", return_value=()):
+            assert same(read_all(name, content), quick)
+
+    check()
+
+
+JSON_VALUES = st.one_of(
+    *(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**63), 2**63 - 1),
+        st.floats(),
+        st.text(max_size=6),
+        st.lists(st.none(), max_size=2),
+    ),
+    st.sampled_from(["203.0.113.7", "GET /a?q=moon HTTP/1.1", "/b", 200, "200", 1_577_836_800, 1_577_836_800.25]),
+    st.sampled_from(["https://www.bing.com/search?q=moon", "2020-01-01T00:00:00Z", BROWSER, "\udc41", "www.a.example"]),
+)
+JSON_NAMES = st.sampled_from([*(name for names in nginx_json.NAMES.values() for name in names), "IP", "Time", "x"])
+
+
+@given(
+    entries=st.lists(st.dictionaries(JSON_NAMES, JSON_VALUES, max_size=8), max_size=6),
+    usual=st.lists(st.booleans(), min_size=6, max_size=6),
+    dirt=dirty_logs("nginx-json"),
+)
+@settings(max_examples=150, deadline=None)
+def test_the_fast_and_the_lenient_parser_agree(entries: list[dict[str, Any]], usual: list[bool], dirt: bytes) -> None:
+    base = {"ip": "203.0.113.7", "path": "/a", "time": "2020-01-01T00:00:00Z", "status": 200}
+    objects = [{**base, **entry} if whole else entry for entry, whole in zip(entries, usual, strict=False)]
+    content = b"".join(json.dumps(entry).encode() + b"\n" for entry in objects) + dirt
+    quick = read_all("nginx-json", content)
+    with mock.patch("orjson.loads", side_effect=orjson.JSONDecodeError("", "", 0)):
+        assert same(read_all("nginx-json", content), quick)
+
+
+OBJECT_SIGNS = st.lists(st.sampled_from([*'"{}\\[], x', '{"a":1}', '{"a":"}{"}', '{"\\\\":"\\""}']), max_size=14)
+
+
+@given(signs=OBJECT_SIGNS, sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4))
+@settings(max_examples=300)
+def test_outermost_objects_are_found_whatever_the_pieces(signs: list[str], sizes: list[int]) -> None:
+    text = "".join(signs).encode()
+    expected: list[tuple[str | None, bytes]] = []
+    begin, depth, quoted, place = 0, 0, False, 0
+    while place < len(text):
+        byte = text[place : place + 1]
+        if byte == b"\\":
+            place += 1
+        elif quoted:
+            quoted = byte != b'"'
+        elif byte == b'"':
+            quoted = depth > 0
+        elif byte == b"{":
+            if not depth:
+                between, begin = text[begin:place], place
+                expected += [("visit-invalid", between)] if between.strip(b" ,[]") else []
+            depth += 1
+        elif byte == b"}" and depth:
+            depth -= 1
+            if not depth:
+                expected.append((None, text[begin : place + 1]))
+                begin = place + 1
+        place += 1
+    splitter, start = matomo._Splitter(), 0
+    found: list[tuple[str | None, bytes]] = []
+    for size in itertools.cycle(sizes):
+        if start >= len(text):
+            break
+        found += splitter.split(text[start : start + size])
+        start += size
+    assert found == expected
+    assert splitter.rest() == text[begin:].strip(b" ,[]")

@@ -1,0 +1,601 @@
+"""Records of WARC (0.17 to 1.1) and ARC files, however compressed and however damaged.
+
+A file is a row of frames: a gzip member or a zstd frame each, or, uncompressed, the file as one. Records follow each
+other inside frames. Where that is broken, reading goes on at the next place where a record begins, and what lies
+between comes out as one record with a reason. The Web ARChive format is ISO 28500; ARC is described in the Internet
+Archive's "ARC File Format" (version 1 and 2 header lines).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import zstandard
+
+from semrank.transforms.streams.batch import DEFAULT_MAX_RECORD_BYTES
+from semrank.transforms.streams.inflate import DAMAGE, GZIP_MAGIC, ZSTD_MAGIC, Inflater, gzip_inflater, zstd_inflater
+
+ARC_TYPE = "arc-content-type"
+"""Name under which records of ARC files have the content type of their header line."""
+
+MAX_HEADER_BYTES = 1 << 16
+"""Bytes a record's own header may have."""
+
+READ_BYTES = 1 << 16
+"""Bytes read from the file at once; what is left of them is copied at the end of each frame, so more costs more."""
+
+_ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # how a zstd file with its own dictionary begins
+_SKIPPABLE_HEAD_BYTES = 8  # magic and size of a skippable frame
+_MAX_DICTIONARY_BYTES = 8 << 20  # zstd's own tools train dictionaries of 110 KB
+_PROBE_BYTES = 512  # decompressed bytes that show whether a frame begins with a record
+_WARC_LINE = re.compile(rb"WARC/[0-9]+\.[0-9]+[ \t]*\r?\n")
+_WARC_START = re.compile(rb"WARC/[0-9]+\.[0-9]+[ \t]*\r?\n[!-9;-~]+[ \t]*:")
+_ARC_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
+_ARC_DATE = re.compile(rb" ([0-9]{8,20})(?= )")
+_ARC_ADDRESS = re.compile(rb"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]{1,45}|-")
+_ARC_REST = re.compile(rb"(?:(?P<type>[^\r\n]*) )?(?P<length>-?[0-9]{1,18})")
+_ARC_SECOND = re.compile(rb"(?P<type>.*) (?:[0-9]{3}|-) [^\s]+ [^\s]+ [^\s]+ [^\s]+")
+"""Type and what ARC's version 2 puts between type and length: status, checksum, location, offset, file."""
+
+_NAME = re.compile(rb"[!-9;-~]+[ \t]*:")
+_BLANK = (b"\n", b"\r\n")
+_MAX_ADDRESS_BYTES = 255  # a host's name
+_MOST_BLANK_LINES = 8  # between records; ARC has one, WARC two
+_LENGTH_DIGITS = 18  # of a Content-Length: nothing real is longer, and the number stays an int64
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record of an archive, or a stretch of it that is none.
+
+    Attributes:
+        position: where in the file the frame (compressed) or the record itself (uncompressed) begins.
+        headers: the record's own header by lower-case name; of an ARC record under the names that WARC gives them.
+        block: what follows the header.
+        problem: why the record can't be used (record-truncated, record-too-large, record-header-invalid,
+            record-misplaced, frame-damaged, ...); None if it can.
+    """
+
+    position: int
+    headers: dict[str, str]
+    block: bytes
+    problem: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """The WARC-Type in lower case, empty where there is none."""
+        return self.headers.get("warc-type", "").lower()
+
+    def describe(self) -> str:
+        """The record in one line, for reject rows."""
+        parts = [f"offset {self.position}", self.kind, self.headers.get("warc-target-uri", "")]
+        if self.problem == "record-misplaced":
+            parts.append(repr(self.block[:80])[2:-1])
+        return " ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Decompressed bytes, or the place where some are missing.
+
+    Attributes:
+        data: the bytes; empty for a gap.
+        start: position of the first byte (uncompressed), of the frame that decides which range it belongs to
+            (compressed), or of the frame that broke (gap).
+        step: 1 where each byte has a position of its own, 0 where all share the frame's.
+        gap: why bytes are missing here; None where there are none missing.
+    """
+
+    data: bytes
+    start: int
+    step: int = 0
+    gap: str | None = None
+
+
+def read_records(
+    stream: BinaryIO,
+    *,
+    start: int = 0,
+    end: int | None = None,
+    max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES,
+) -> Iterator[Record]:
+    """The records that begin in bytes [start, end) of a file.
+
+    Ranges that follow each other give every record once. Compressed records belong to the range in which their frame
+    begins, or the last one before it that begins with a record; so a file that is one frame belongs to the range of
+    byte 0. What is no record belongs to the range of the record before it. If a range begins inside a payload that
+    itself holds archive records (an uncompressed archive inside an archive), they are taken for records of the file.
+
+    Args:
+        stream: seekable binary stream.
+        start: first byte of the range.
+        end: first byte after the range, None for the end of the file.
+        max_record_bytes: longest block that is taken; longer ones give the problem record-too-large.
+
+    Raises:
+        OSError: the stream itself fails; damaged content never raises.
+    """
+    codec = _codec(stream)
+    feed = _Feed(_plain_chunks(stream, max(0, start - 1)) if codec is None else _frame_chunks(stream, start, codec))
+    if start and codec is None:
+        feed.skip_line()
+    if start and not feed.skip_to_record():
+        return
+    while True:
+        feed.skip_blank_lines()
+        if feed.ended:
+            gap = feed.resume()
+            if gap is None:
+                return
+            yield Record(gap.start, {}, b"", gap.gap)
+        elif end is not None and feed.position >= end and feed.at_record():
+            return
+        else:
+            yield _read_record(feed, max_record_bytes)
+
+
+def _read_record(feed: _Feed, max_record_bytes: int) -> Record:
+    position = feed.position
+    line = feed.line()
+    if _WARC_LINE.fullmatch(line):
+        headers, is_arc = _warc_headers(feed), False
+    elif (arc := _arc_headers(line)) is not None:
+        headers, is_arc = arc, True
+    else:
+        feed.skip_line_end(line)
+        feed.skip_to_record()
+        return Record(position, {}, line[:_PROBE_BYTES], "record-misplaced")
+    length = headers.get("content-length", "")
+    if not (length.isascii() and length.isdigit() and len(length) <= _LENGTH_DIGITS):
+        cut = _cut(feed)
+        feed.skip_to_record()
+        return Record(position, headers, b"", cut or "record-header-invalid")
+    size = int(length)
+    start, step = (feed.position, feed.step) if is_arc and not feed.ended else (position, 0)
+    block = feed.take(min(size, max_record_bytes))
+    taken = len(block)
+    if is_arc and (size > taken or not feed.at_boundary()):
+        whole = block + (feed.line() if size == taken else b"")  # the block may end inside the next record's header
+        end = _inner_record(whole)
+        feed.put_back(whole[end or taken :], start + (end or taken) * step, step)
+        if end:
+            return Record(position, headers, whole[:end])
+    if size > max_record_bytes:
+        taken += feed.skip(size - taken)
+    if taken < size:
+        return Record(position, headers, block, _cut(feed))
+    return Record(position, headers, block, "record-too-large" if size > max_record_bytes else None)
+
+
+def _cut(feed: _Feed) -> str | None:
+    """Why a record broke off, if it did: the gap after it is a part of its own fate."""
+    if not feed.ended:
+        return None
+    gap = feed.resume()
+    return gap.gap if gap is not None else "record-truncated"
+
+
+def _warc_headers(feed: _Feed) -> dict[str, str]:
+    """Headers up to the empty line; without a usable content-length where they don't end as they should."""
+    headers: dict[str, str] = {}
+    last = ""
+    size = 0
+    while (line := feed.line()) not in _BLANK:
+        size += len(line)
+        if not line.endswith(b"\n") or size > MAX_HEADER_BYTES:
+            feed.skip_line_end(line)
+            return {**headers, "content-length": ""}
+        text = line.decode("utf-8", "replace").rstrip("\r\n")
+        if text.startswith((" ", "\t")) and last:
+            headers[last] += " " + text.strip()
+            continue
+        name, colon, value = text.partition(":")
+        if colon:
+            last = name.strip().lower()
+            headers.setdefault(last, value.strip())
+    for name in ("warc-target-uri", "warc-refers-to-target-uri"):
+        uri = headers.get(name, "")
+        if uri.startswith("<") and uri.endswith(">"):  # as the grammar of WARC 1.0 has it
+            headers[name] = uri[1:-1]
+    return headers
+
+
+def _arc_headers(line: bytes) -> dict[str, str] | None:
+    """The headers of an ARC record under the names that WARC gives them; None where the line is no ARC header."""
+    if not line.endswith(b"\n") or not _ARC_SCHEME.match(line):
+        return None
+    text = line.rstrip()
+    address, date = _arc_middle(text)
+    rest = None if date is None else _ARC_REST.fullmatch(text, date.end() + 1)
+    if date is None or rest is None:
+        return None
+    second = _ARC_SECOND.fullmatch(rest["type"] or b"")
+    content_type = ((second or rest)["type"] or b"").decode("latin-1")
+    url = text[:address].decode("utf-8", "replace")
+    if url.startswith("filedesc:"):
+        kind = "warcinfo"
+    elif url.lower().startswith(("http:", "https:")):
+        kind = "response"
+    else:
+        kind = "resource"
+    return {
+        "warc-type": kind,
+        "warc-target-uri": url,
+        "warc-date": date[1].decode(),
+        "content-type": "application/http; msgtype=response" if kind == "response" else content_type,
+        ARC_TYPE: content_type,
+        "content-length": rest["length"].decode(),
+    }
+
+
+def _arc_middle(text: bytes) -> tuple[int, re.Match[bytes] | None]:
+    """Where the URL of an ARC header ends, and the date behind the address.
+
+    URLs and types may hold blanks: the last date counts that stands behind an address, or behind any word.
+    """
+    found: list[tuple[int, re.Match[bytes]]] = []
+    for date in _ARC_DATE.finditer(text):
+        address = text.rfind(b" ", 0, date.start())
+        if 0 < date.start() - address - 1 <= _MAX_ADDRESS_BYTES and address > 0:
+            found.append((address, date))
+    for address, date in reversed(found):
+        if _ARC_ADDRESS.fullmatch(text, address + 1, date.start()):
+            return address, date
+    return found[-1] if found else (0, None)
+
+
+def _inner_record(block: bytes) -> int:
+    """Where in the block of an ARC record, whose length must be wrong, the next record begins; 0 if none does."""
+    at = block.find(b"\n") + 1
+    while at:
+        end = block.find(b"\n", at, at + MAX_HEADER_BYTES) + 1
+        if end and _ARC_SCHEME.match(block, at, end) and _arc_headers(block[at:end]) is not None:
+            return at
+        at = end or block.find(b"\n", at) + 1
+    return 0
+
+
+class _Feed:
+    """Lines and blocks out of chunks, up to the next gap."""
+
+    def __init__(self, chunks: Iterator[_Chunk]) -> None:
+        self._chunks = chunks
+        self._chunk = _Chunk(b"", 0)
+        self._at = 0
+        self._put_back: list[tuple[_Chunk, int]] = []
+        self._gap: _Chunk | None = None
+
+    def _fill(self) -> bool:
+        """Whether there is a byte at `_at`, after moving on to the next chunk if need be."""
+        while self._at >= len(self._chunk.data):
+            if self._put_back:
+                self._chunk, self._at = self._put_back.pop()
+                continue
+            if self._gap is not None:
+                return False
+            chunk = next(self._chunks, _END)
+            if chunk.data:
+                self._chunk, self._at = chunk, 0
+            else:
+                self._gap = chunk
+        return True
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing can be read before `resume`."""
+        return not self._fill()
+
+    @property
+    def position(self) -> int:
+        """Position of the next byte, as `_Chunk.start` says; there must be one."""
+        self._fill()
+        return self._chunk.start + self._at * self._chunk.step
+
+    @property
+    def step(self) -> int:
+        """How much further the byte after the next one is, as `_Chunk.step` says; there must be one."""
+        self._fill()
+        return self._chunk.step
+
+    def resume(self) -> _Chunk | None:
+        """Go on after a gap and give it; None at the end of the file."""
+        gap = self._gap
+        if gap is None or gap.gap is None:
+            return None
+        self._gap = None
+        return gap
+
+    def line(self) -> bytes:
+        """The next line with its end, cut at `MAX_HEADER_BYTES`; shorter before a gap."""
+        parts: list[bytes] = []
+        size = 0
+        while size < MAX_HEADER_BYTES and self._fill():
+            data, limit = self._chunk.data, self._at + MAX_HEADER_BYTES - size
+            stop = data.find(b"\n", self._at, limit) + 1
+            piece = data[self._at : stop or limit]
+            self._at += len(piece)
+            size += len(piece)
+            parts.append(piece)
+            if stop:
+                break
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def skip_line(self) -> None:
+        """Pass over the rest of a line."""
+        self.skip_line_end(self.line())
+
+    def skip_line_end(self, line: bytes) -> None:
+        """Pass over what `line` left of its line, if it was cut."""
+        while line and not line.endswith(b"\n"):
+            line = self.line()
+
+    def take(self, size: int) -> bytes:
+        """The next `size` bytes; fewer before a gap."""
+        parts: list[bytes] = []
+        while size and self._fill():
+            piece = self._chunk.data[self._at : self._at + size]
+            self._at += len(piece)
+            size -= len(piece)
+            parts.append(piece)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def skip(self, size: int) -> int:
+        """Pass over `size` bytes; gives how many there were."""
+        skipped = 0
+        while skipped < size and self._fill():
+            step = min(size - skipped, len(self._chunk.data) - self._at)
+            self._at += step
+            skipped += step
+        return skipped
+
+    def skip_blank_lines(self) -> None:
+        """Pass over the empty lines between records."""
+        while self._fill() and self._chunk.data[self._at] in b"\r\n":
+            self._at += 1
+
+    def at_record(self) -> bool:
+        """Whether a record begins here, given that a line does."""
+        if self.ended:
+            return False
+        position, step = self.position, self._chunk.step
+        line = self.line()
+        found = _arc_headers(line) is not None
+        if not found and _WARC_LINE.fullmatch(line) and not self.ended:
+            second_position, second_step = self.position, self._chunk.step
+            second = self.line()
+            found = _NAME.match(second) is not None
+            self.put_back(second, second_position, second_step)
+        self.put_back(line, position, step)
+        return found
+
+    def at_boundary(self) -> bool:
+        """Whether nothing but empty lines comes before the next record or the end; nothing is passed over."""
+        blank: list[tuple[bytes, int, int]] = []
+        while not self.ended and len(blank) < _MOST_BLANK_LINES:
+            position, step = self.position, self._chunk.step
+            line = self.line()
+            if line not in _BLANK:
+                self.put_back(line, position, step)
+                break
+            blank.append((line, position, step))
+        found = self.ended or self.at_record()
+        for line, position, step in reversed(blank):
+            self.put_back(line, position, step)
+        return found
+
+    def put_back(self, data: bytes, position: int, step: int) -> None:
+        """Read these bytes, which were read from a position on, again before all others."""
+        self._put_back.append((self._chunk, self._at))
+        self._chunk, self._at = _Chunk(data, position, step), 0
+
+    def skip_to_record(self) -> bool:
+        """Pass over lines, and gaps if nothing is left before them, until a record begins; False if none does.
+
+        A gap ends the search if something was passed over: what is lost there is a fate of its own.
+        """
+        passed = False
+        while not self.at_record():
+            if not self.ended:
+                self.skip_line()
+                passed = True
+            elif passed or self.resume() is None:
+                return False
+        return True
+
+
+_END = _Chunk(b"", 0)
+
+
+def begins_record(data: bytes) -> bool:
+    """Whether bytes begin with a WARC or ARC record, empty lines before it aside."""
+    data = data.lstrip(b"\r\n")
+    return _WARC_START.match(data) is not None or _arc_headers(data[: data.find(b"\n") + 1]) is not None
+
+
+def may_be_archive(head: bytes) -> bool:
+    """Whether a file that begins with these bytes (some thousand) can hold records; damaged ones may."""
+    if head.startswith(ZSTD_MAGIC) or _ZSTD_SKIPPABLE.match(head):
+        return True
+    if head.startswith(GZIP_MAGIC):
+        try:
+            head = gzip_inflater().inflate(head)[0]
+        except DAMAGE:
+            return True
+    return not head or b"WARC/" in head or head.lstrip().startswith(b"filedesc:") or begins_record(head)
+
+
+def _plain_chunks(stream: BinaryIO, start: int) -> Iterator[_Chunk]:
+    stream.seek(start)
+    while data := stream.read(READ_BYTES):
+        yield _Chunk(data, start, 1)
+        start += len(data)
+
+
+@dataclass(frozen=True)
+class _Codec:
+    """How a file is compressed.
+
+    Attributes:
+        magic: how each frame begins.
+        dictionary: the dictionary that a zstd file begins with, None if it has none.
+    """
+
+    magic: bytes
+    dictionary: bytes | None = None
+
+    def inflater(self) -> Inflater:
+        return gzip_inflater() if self.magic == GZIP_MAGIC else zstd_inflater(self.dictionary)
+
+
+def _codec(stream: BinaryIO) -> _Codec | None:
+    """How the file is compressed, by its first bytes; None if it is not."""
+    stream.seek(0)
+    head = stream.read(_SKIPPABLE_HEAD_BYTES)
+    if head.startswith(GZIP_MAGIC):
+        return _Codec(GZIP_MAGIC)
+    if head.startswith(ZSTD_MAGIC):
+        return _Codec(ZSTD_MAGIC)
+    if not _ZSTD_SKIPPABLE.match(head):
+        return None
+    # The draft specification of WARC with zstd puts the dictionary into a skippable frame, itself perhaps compressed.
+    content = stream.read(min(int.from_bytes(head[4:], "little"), _MAX_DICTIONARY_BYTES))
+    if content.startswith(ZSTD_MAGIC):
+        try:
+            content = zstandard.ZstdDecompressor().decompress(content, max_output_size=_MAX_DICTIONARY_BYTES)
+        except zstandard.ZstdError:
+            content = b""
+    return _Codec(ZSTD_MAGIC, content or None)
+
+
+def _frame_chunks(stream: BinaryIO, start: int, codec: _Codec) -> Iterator[_Chunk]:
+    """Frames decompressed one after another; broken ones are gaps after which the next whole one follows."""
+    frame = _find_frame(stream, start, codec) if start else 0
+    sync = 0 if frame is None else frame
+    while frame is not None:
+        following, problem = frame, None
+        stream.seek(frame)
+        frames = _Frames(stream, frame, codec)
+        while frames.next():
+            following = frames.start
+            try:
+                data = frames.head()
+                if begins_record(data[:_PROBE_BYTES]):
+                    sync = frames.start
+                while data:
+                    yield _Chunk(data, sync)
+                    data = frames.more()
+            except EOFError:
+                problem = "frame-truncated"
+                break
+            except DAMAGE:
+                problem = "frame-damaged"
+                break
+        else:
+            if frames.finished:
+                return
+            following, problem = frames.start, "frame-damaged"
+        yield _Chunk(b"", following, gap=problem)
+        frame = _find_frame(stream, following + 1, codec)
+
+
+class _Frames:
+    """Frames that follow each other without anything between them but zeros and skippable frames of zstd."""
+
+    def __init__(self, stream: BinaryIO, start: int, codec: _Codec) -> None:
+        self._stream = stream
+        self._codec = codec
+        self._raw = b""
+        self._read_to = start
+        self.start = start
+        self.finished = False
+
+    def next(self) -> bool:
+        """Move to the next frame; False at the end of the file (`finished`) or where no frame begins."""
+        while True:
+            if len(self._raw) < _SKIPPABLE_HEAD_BYTES or not self._raw.strip(b"\0"):
+                more = self._read()
+                if more:
+                    self._raw = self._raw.lstrip(b"\0") + more
+                    continue
+            self.start = self._read_to - len(self._raw)
+            if not _ZSTD_SKIPPABLE.match(self._raw) or self._codec.magic != ZSTD_MAGIC:
+                break
+            self._skip(_SKIPPABLE_HEAD_BYTES + int.from_bytes(self._raw[4:_SKIPPABLE_HEAD_BYTES], "little"))
+        self.finished = not self._raw.strip(b"\0")
+        if not self._raw.startswith(self._codec.magic):
+            return False
+        self._inflater = self._codec.inflater()
+        return True
+
+    def _read(self) -> bytes:
+        more = self._stream.read(READ_BYTES)
+        self._read_to += len(more)
+        return more
+
+    def _skip(self, size: int) -> None:
+        while size > len(self._raw) and (more := self._read()):
+            size -= len(self._raw)
+            self._raw = more
+        self._raw = self._raw[size:]
+
+    def head(self) -> bytes:
+        """The frame's first bytes, enough to see whether a record begins there."""
+        head = self.more()
+        while len(head) < _PROBE_BYTES and (more := self.more()):
+            head += more
+        return head
+
+    def more(self) -> bytes:
+        """Further bytes of the frame; none at its end.
+
+        Raises:
+            DAMAGE: the frame is damaged.
+            EOFError: the file ends inside the frame.
+        """
+        while not self._inflater.eof:
+            if not self._raw:
+                self._raw = self._read()
+                if not self._raw:
+                    raise EOFError
+            data, self._raw = self._inflater.inflate(self._raw)
+            if data:
+                return data
+        return b""
+
+
+def _find_frame(stream: BinaryIO, start: int, codec: _Codec) -> int | None:
+    """Where the first frame at or after `start` begins that begins with a record; None if none does."""
+    stream.seek(start)
+    raw = b""
+    while more := stream.read(READ_BYTES):
+        raw += more
+        at = raw.find(codec.magic)
+        while at >= 0:
+            if _begins_frame(stream, raw[at : at + READ_BYTES], codec):
+                return start + at
+            at = raw.find(codec.magic, at + 1)
+        kept = len(codec.magic) - 1
+        start += max(0, len(raw) - kept)
+        raw = raw[-kept:]
+    return None
+
+
+def _begins_frame(stream: BinaryIO, raw: bytes, codec: _Codec) -> bool:
+    """Whether a frame that begins with `raw`, behind which the stream stands, can be read and begins with a record."""
+    inflater = codec.inflater()
+    head = b""
+    behind = stream.tell()
+    try:
+        while len(head) < _PROBE_BYTES and not inflater.eof and raw:
+            data, raw = inflater.inflate(raw)
+            head += data
+            if not raw and not inflater.eof and len(head) < _PROBE_BYTES:
+                raw = stream.read(READ_BYTES)
+    except DAMAGE:
+        return False
+    finally:
+        stream.seek(behind)
+    return begins_record(head[:_PROBE_BYTES])

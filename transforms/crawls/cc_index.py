@@ -1,0 +1,134 @@
+"""Common Crawl's columnar index (Parquet): captures without their content.
+
+Columns as the project `cc-index-table` defines them. `fetch_redirect`, `content_languages` and others came with later
+crawls, so only `url`, `fetch_time` and `fetch_status` are required.
+
+| row | fate |
+|---|---|
+| status 2xx, HTML or plain text | page row without text |
+| redirect (301, 302, 303, 307, 308) | alias |
+| status 404, 410 | page row that says so |
+| other statuses, other content types, `robots.txt` | ignored, by reason |
+| no usable URL, time or redirect target | rejected, by reason |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import TIMESTAMP
+from semrank.transforms.crawls.media import HTML_TYPES
+from semrank.transforms.crawls.pages import Fetch, page, settle_status
+from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
+from semrank.transforms.streams.languages import language_code
+from semrank.transforms.streams.parquet import read_batches, read_schema
+from semrank.transforms.streams.urls import canonical_url
+
+STAGE = "cc-index"
+
+COLUMNS = {
+    "url": pa.string(),
+    "fetch_time": TIMESTAMP,
+    "fetch_status": pa.int64(),
+    "fetch_redirect": pa.string(),
+    "content_digest": pa.string(),
+    "content_mime_type": pa.string(),
+    "content_mime_detected": pa.string(),
+    "content_languages": pa.string(),
+    "warc_filename": pa.string(),
+}
+"""The columns that are read; the index has some twenty more."""
+
+_REQUIRED = ("url", "fetch_time", "fetch_status")
+_ROBOTS_SUBSET = "/robotstxt/"  # the part of a WARC file's path that names the subset of robots.txt captures
+_PAGE_TYPES = HTML_TYPES | {"text/plain"}
+
+
+def check(stream: BinaryIO, *, source: str) -> None:
+    """Hold the columns of a file to the index.
+
+    Raises:
+        InputError: the file is unreadable, a required column is missing, or has a type that does not convert.
+    """
+    schema = read_schema(stream, source)
+    missing = [name for name in _REQUIRED if name not in schema.names]
+    if missing:
+        raise InputError(f"{source}: found columns {schema.names}, expected those of the index; {missing} missing")
+    _conformed(schema.empty_table(), source)
+
+
+def read(stream: BinaryIO, *, source: str, groups: Sequence[int] | None = None) -> Iterator[SourceBatch]:
+    """Batches of an index file.
+
+    Args:
+        stream: seekable binary stream.
+        source: name of the file, for messages.
+        groups: row groups to read, all if None.
+
+    Raises:
+        InputError: as `check`.
+    """
+    check(stream, source=source)
+    builder = BatchBuilder(STAGE)
+    for rows in read_batches(stream, source, columns=tuple(COLUMNS), groups=groups):
+        reasons = rows.reasons.to_pylist()
+        for row, reason in zip(_conformed(rows.table, source).to_pylist(), reasons, strict=True):
+            if reason is None:
+                _settle(builder, row)
+            else:
+                builder.reject(reason, row["url"] or "")
+        yield from builder.drain()
+    yield from builder.drain(last=True)
+
+
+def _conformed(rows: pa.Table, source: str) -> pa.Table:
+    columns = []
+    for name, dtype in COLUMNS.items():
+        position = rows.schema.get_field_index(name)
+        column = pa.nulls(rows.num_rows, dtype) if position < 0 else rows.column(position)
+        try:
+            columns.append(_cast(column, dtype))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
+            raise InputError(f"{source}: column '{name}' has type {column.type}, expected {dtype}") from cause
+    return pa.table(columns, names=list(COLUMNS))
+
+
+def _cast(column: pa.ChunkedArray, dtype: pa.DataType) -> pa.ChunkedArray:
+    """The column in the type; times as microseconds since 1970."""
+    if not pa.types.is_timestamp(dtype):
+        return column.cast(dtype)
+    if not pa.types.is_timestamp(column.type):
+        raise pa.ArrowInvalid(f"{column.type} is no point in time")
+    if column.type.tz is None:
+        column = pc.assume_timezone(column, "UTC")
+    return column.cast(TIMESTAMP, safe=False).cast(pa.int64())
+
+
+def _settle(builder: BatchBuilder, row: dict[str, Any]) -> None:
+    raw = row["url"] or ""
+    url, reason = canonical_url(raw)
+    if url is None:
+        builder.reject(reason or "url-invalid", raw)
+        return
+    if row["fetch_time"] is None or row["fetch_status"] is None:
+        builder.reject("time-missing" if row["fetch_time"] is None else "status-missing", raw)
+        return
+    if _ROBOTS_SUBSET in (row["warc_filename"] or "") or url.endswith("/robots.txt"):
+        builder.ignore("robots-txt")
+        return
+    digest = row["content_digest"]
+    # The digests of WARC records carry the name of their algorithm, those of the index don't.
+    labelled = digest if digest is None or ":" in digest else f"sha1:{digest}"
+    fetch = Fetch(url, row["fetch_time"], row["fetch_status"], labelled, raw)
+    if settle_status(builder, fetch, row["fetch_redirect"]):
+        return
+    content_type = row["content_mime_detected"] or row["content_mime_type"]
+    if content_type is not None and content_type.lower() not in _PAGE_TYPES:
+        builder.ignore("not-html")
+        return
+    page(builder, fetch, title=None, text=None, language=language_code(row["content_languages"]))

@@ -1,0 +1,201 @@
+"""What a crawler's snapshot needs of an HTML page: title, main text, language, links with anchors, directives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import cast
+
+from resiliparse.extract.html2text import extract_plain_text
+from resiliparse.parse.html import HTMLTree
+from resiliparse.parse.html.node import ElementNode, Node
+from resiliparse.parse.lang import detect_fast
+
+from semrank.transforms.crawls.charsets import decode_html
+from semrank.transforms.crawls.links import DEFAULT_MAX_LINKS, MAX_ANCHOR_CHARS, PageLinks, squeeze
+from semrank.transforms.crawls.markup import as_html, bounded_markup
+from semrank.transforms.crawls.words import HIDDEN, UNBROKEN, is_foreign, is_hidden, link_words
+from semrank.transforms.streams.languages import language_code
+
+MAX_HTML_BYTES = 4 << 20
+"""Bytes of a page that are parsed: crawlers cut pages at 1-5 MiB, and what follows is data, not text."""
+
+MAX_TEXT_CHARS = 1 << 20
+"""Characters of a page's text that are kept: four times the longest encyclopaedia articles."""
+
+MAX_TITLE_CHARS = 1_000
+"""Characters of a title that are kept."""
+
+MIN_DETECTABLE_CHARS = 40
+"""Characters of text below which a guess at its language is no better than none."""
+
+_TAKEN = (
+    "a[href], area[href], frame[src], iframe[src], base[href], meta[content], link[rel][href], title, "
+    f"{HIDDEN}, {UNBROKEN}"
+)
+"""Selector of all elements that are looked at."""
+
+_UNBROKEN = frozenset(UNBROKEN.split(", "))
+
+
+@dataclass(frozen=True)
+class HtmlPage:
+    """What was found on a page.
+
+    Attributes:
+        title: the title, white space collapsed; None if there is none, or the page asks not to be indexed.
+        text: main text without markup; None if the page has none, or asks not to be indexed.
+        language: code as `language_code` gives it, from the page's `lang` attribute or else guessed from the text.
+        links: where it leads, and counters of what was left aside or cut.
+    """
+
+    title: str | None
+    text: str | None
+    language: str | None
+    links: PageLinks
+
+
+def read_html(
+    body: bytes,
+    *,
+    url: str,
+    charset: str | None = None,
+    robots: str | None = None,
+    refresh: str | None = None,
+    max_links: int = DEFAULT_MAX_LINKS,
+    robots_name: str | None = None,
+    xml: bool = False,
+) -> HtmlPage:
+    """Read one HTML page; any bytes give a page, if an empty one.
+
+    Args:
+        body: the page as sent, content encodings undone.
+        url: canonical URL of the page, the base of relative references.
+        charset: label of the character encoding in the Content-Type header, if any.
+        robots: X-Robots-Tag headers, one a line, if any.
+        refresh: value of the Refresh header, if any; counts as a refresh meta element.
+        max_links: number of links after which further ones are only counted.
+        robots_name: the crawler's name, to which robots directives may speak.
+        xml: whether the page is XHTML, in which each element may close itself.
+    """
+    links = PageLinks(url, max_links, robots_name)
+    if len(body) > MAX_HTML_BYTES:
+        body = body[:MAX_HTML_BYTES]
+        links.counters["html-cut"] += 1
+    html = decode_html(body, charset, xml=xml)
+    if xml:
+        html = as_html(html)
+    html = bounded_markup(html, links.counters)
+    tree = HTMLTree.parse(html)
+    if robots is not None:
+        links.robots.header(robots)
+    taken = _Taken()
+    if tree.document is not None:
+        taken.sort(tree.document.query_selector_all(_TAKEN).values(), links)
+        taken.into(links)
+    for content in [*([] if refresh is None else [refresh]), *taken.refreshes]:
+        links.refresh_to(content)
+    if links.noindex:
+        links.counters["noindex"] += 1
+        return HtmlPage(None, None, _declared_language(tree), links)
+    title = squeeze(taken.title.text_content, MAX_TITLE_CHARS) if taken.title is not None else None
+    text = _main_text(tree, taken, links)
+    return HtmlPage(title, text, _declared_language(tree) or guess_language(text), links)
+
+
+def text_of_markup(markup: str) -> str:
+    """The words of a piece of HTML, as of a title or link with its tags; what exceeds a title's length is cut."""
+    tree = HTMLTree.parse(markup[: 4 * MAX_TITLE_CHARS])
+    return tree.title or (link_words(tree.body, MAX_TITLE_CHARS) or "" if tree.body is not None else "")
+
+
+class _Taken:
+    """The elements of a page that are looked at, by what they are for."""
+
+    def __init__(self) -> None:
+        self.title: ElementNode | None = None
+        self.refreshes: list[str] = []
+        self._anchors: list[tuple[str, ElementNode]] = []
+        self._canonicals: list[str] = []
+        self._hidden: list[ElementNode] = []
+        self._unbroken: list[ElementNode] = []
+        self._base: str | None = None
+
+    def sort(self, elements: Iterable[ElementNode], links: PageLinks) -> None:
+        """Take the elements of `_TAKEN`, given in document order."""
+        for element in elements:
+            tag = element.tag or ""
+            if tag in ("a", "area", "frame", "iframe"):
+                self._anchors.append((tag, element))
+            elif tag == "meta":
+                self._meta(element, links)
+            elif tag == "base":
+                if self._base is None and not is_foreign(element):  # the first one counts
+                    self._base = element.get_attribute("href") or ""
+            elif tag == "link":
+                if "canonical" in (element.get_attribute("rel") or "").lower().split():
+                    self._canonicals.append(element.get_attribute("href") or "")
+            elif tag == "title" and self.title is None and not is_foreign(element):
+                self.title = element
+                self._hidden.append(element)
+            elif is_hidden(element):
+                self._hidden.append(element)
+            elif tag in _UNBROKEN:
+                self._unbroken.append(element)
+
+    def _meta(self, element: ElementNode, links: PageLinks) -> None:
+        content = element.get_attribute("content") or ""
+        links.robots.meta(element.get_attribute("name") or "", content)
+        # A browser that runs scripts never sees what stands in noscript.
+        if (element.get_attribute("http-equiv") or "").strip().lower() == "refresh" and not element.closest("noscript"):
+            self.refreshes.append(content)
+
+    def into(self, links: PageLinks) -> None:
+        """Hand on where the page leads."""
+        if self._base is not None:
+            links.base(self._base)
+        for href in self._canonicals:
+            links.canonical_link(href)
+        for tag, element in self._anchors:
+            if tag in ("frame", "iframe"):
+                links.frame(element.get_attribute("src") or "")
+            elif links.is_full:
+                links.link("", None, None)
+            else:
+                # Most links hold nothing but text.
+                plain = tag == "a" and element.first_element_child is None
+                words = element.text_content if plain else link_words(element, MAX_ANCHOR_CHARS)
+                links.link(element.get_attribute("href") or "", words, element.get_attribute("rel"))
+
+    def leave_visible(self, tree: HTMLTree) -> None:
+        """Take out of the tree what is hidden, and break lines where its text would not."""
+        for element in self._unbroken:
+            element.before(cast(Node, tree.create_element("br")))
+            element.after(cast(Node, tree.create_element("br")))
+        for element in self._hidden:
+            element.remove()
+
+
+def _main_text(tree: HTMLTree, taken: _Taken, links: PageLinks) -> str | None:
+    taken.leave_visible(tree)
+    text = "" if links.counters["html-too-deep"] else extract_plain_text(tree, main_content=True)
+    text = text or extract_plain_text(tree, main_content=False)
+    if len(text) > MAX_TEXT_CHARS:
+        links.counters["text-cut"] += 1
+        text = text[:MAX_TEXT_CHARS]
+    return text.strip() or None
+
+
+def _declared_language(tree: HTMLTree) -> str | None:
+    root = tree.document.document_element if tree.document is not None else None
+    if root is None:
+        return None
+    return language_code(root.get_attribute("lang")) or language_code(root.get_attribute("xml:lang"))
+
+
+def guess_language(text: str | None) -> str | None:
+    """The language that a text's character n-grams speak for; None where it is too short or too odd to tell."""
+    if text is None or len(text) < MIN_DETECTABLE_CHARS:
+        return None
+    language, _ = detect_fast(text)
+    return None if language == "unknown" else language

@@ -1,0 +1,204 @@
+"""Where a page leads: its links, its own name for itself, its refresh, and what it asks of robots."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import can_ada
+
+from semrank.transforms.crawls.robots import Robots
+from semrank.transforms.streams.urls import MAX_URL_CHARS, CanonicalUrl, canonical_url, parse_base
+
+DEFAULT_MAX_LINKS = 2_000
+"""Links taken from a page, in document order: menus and maps of large sites stay below it, link farms don't."""
+
+MAX_ANCHOR_CHARS = 500
+"""Characters of an anchor text that are kept; longer ones wrap whole paragraphs, whose first words say most."""
+
+MAX_REFRESH_SECONDS = 10
+"""Longest delay of a refresh that makes a page an alias of its target; a page shown longer is a page with a link."""
+
+MAX_BASE_CHARS = MAX_URL_CHARS
+"""Characters of a base element's reference: each link of the page would have to carry what is longer."""
+
+MAX_REFRESH_CHARS = 2 * MAX_URL_CHARS
+"""Characters of a refresh that are looked at."""
+
+# The HTML standard's "shared declarative refresh steps": a number, then perhaps an address behind a separator.
+_REFRESH = re.compile(r"[\t\n\f\r ]*+([0-9]*+)[0-9.]*+(?:[\t\n\f\r ]*+[;,][\t\n\f\r ]*+|[\t\n\f\r ]++)(?=.)", re.DOTALL)
+_REFRESH_LABEL = re.compile(r"url[\t\n\f\r ]*+=[\t\n\f\r ]*+", re.IGNORECASE)
+_MAX_REFRESH_DIGITS = 6
+_COLLECTED = ("targets", "anchors", "nofollows", "canonical", "refresh", "bad", "counters")
+_SOFT_HYPHEN = "\u00ad"  # shows only where a line breaks in a word
+_UNUSABLE_BASES = ("data:", "javascript:")
+
+
+class PageLinks:
+    """Collects what a page says about where it leads and how it wants to be treated.
+
+    `base` must be called before `link`, `canonical_link` and `refresh_to`, whose references are relative to it.
+
+    Args:
+        url: canonical URL of the page.
+        max_links: number of links after which further ones are only counted.
+        robots_name: the crawler's name in directives for single crawlers, None if it has none.
+
+    Attributes:
+        targets: canonical URLs of the links, in document order, repetitions included.
+        anchors: anchor text of each link, None where it has none.
+        nofollows: whether each link says nofollow.
+        canonical: canonical URL that the page names as its own, if it differs from the page's.
+        refresh: canonical URL that the page sends its visitors to by itself, if it differs from the page's.
+        robots: what the page asks of robots.
+        bad: (reason, reference) of links whose target is no usable URL although it means to be one.
+        counters: number of links left aside, by kind.
+        is_full: whether further links are only counted.
+    """
+
+    def __init__(self, url: str, max_links: int = DEFAULT_MAX_LINKS, robots_name: str | None = None) -> None:
+        self.targets: list[str] = []
+        self.anchors: list[str | None] = []
+        self.nofollows: list[bool] = []
+        self.canonical: str | None = None
+        self.refresh: str | None = None
+        self.robots = Robots(robots_name)
+        self.bad: list[tuple[str, str]] = []
+        self.counters: Counter[str] = Counter()
+        self._url = url
+        self._base: can_ada.URL | None = parse_base(url)
+        self._is_own_base = True
+        self._max_links = max_links
+        self.is_full = max_links <= 0
+        self._seen = 0
+        self._known: dict[str, CanonicalUrl] = {}
+
+    def state(self) -> dict[str, Any]:
+        """What was collected, as values of JSON."""
+        directives = {"noindex": self.noindex, "nofollow": self.nofollow}
+        return {**directives, **{name: getattr(self, name) for name in _COLLECTED}}
+
+    @classmethod
+    def of_state(cls, url: str, state: dict[str, Any]) -> PageLinks:
+        """The links of a page of which `state` is what was collected."""
+        links = cls(url)
+        links.robots.noindex, links.robots.nofollow = state["noindex"], state["nofollow"]
+        for name in _COLLECTED:
+            setattr(links, name, state[name])
+        links.bad = [(reason, reference) for reason, reference in links.bad]
+        links.counters = Counter(links.counters)
+        return links
+
+    @property
+    def noindex(self) -> bool:
+        """Whether the page asks not to be indexed."""
+        return self.robots.noindex
+
+    @property
+    def nofollow(self) -> bool:
+        """Whether the page says nofollow for all its links."""
+        return self.robots.nofollow
+
+    def base(self, href: str) -> None:
+        """Take the page's base element, which may itself be relative to the page (HTML: "set the frozen base URL")."""
+        if len(href) > MAX_BASE_CHARS:
+            self.counters["base-invalid"] += 1
+            return
+        if self._base is None:
+            return
+        try:
+            base = self._base + href
+        except (ValueError, TypeError):
+            self.counters["base-invalid"] += 1
+            return
+        if base.href.startswith(_UNUSABLE_BASES):
+            self.counters["base-invalid"] += 1
+        else:
+            self._base = base
+            self._is_own_base = canonical_url(base.href).url == self._url
+
+    def canonical_link(self, href: str) -> None:
+        """Take a link element with rel=canonical; the first usable one counts."""
+        if self.canonical is None:
+            own = canonical_url(href, self._base).url
+            self.canonical = None if own == self._url else own
+
+    def link(self, href: str, anchor: str | None, rel: str | None) -> None:
+        """Take a link: its reference, text and relations; where the cap is reached (`is_full`), it is only counted."""
+        if not self._is_over_cap():
+            self._link(href, anchor, rel)
+
+    def frame(self, src: str) -> None:
+        """Take a frame, whose page is where this page leads; without an address it is empty."""
+        if src.strip() and not self._is_over_cap():
+            self.counters["links-from-frames"] += 1
+            self._link(src, None, None)
+
+    def _is_over_cap(self) -> bool:
+        """Count a reference; whether it is one too many, which is counted, too."""
+        if self.is_full:
+            self.counters["links-over-cap"] += 1
+            return True
+        self._seen += 1
+        self.is_full = self._seen >= self._max_links
+        return False
+
+    def _link(self, href: str, anchor: str | None, rel: str | None) -> None:
+        if "#" in href and self._is_own_base and href.lstrip().startswith("#"):
+            self.counters["links-to-fragment"] += 1
+            return
+        known = self._known.get(href)  # a fifth to a half of a page's links repeat others
+        if known is None:
+            known = self._known[href] = canonical_url(href, self._base)
+        url, reason = known
+        if url is not None:
+            self.targets.append(url)
+            self.anchors.append(squeeze(anchor, MAX_ANCHOR_CHARS))
+            self.nofollows.append(rel is not None and "nofollow" in rel.lower().split())
+        elif reason == "scheme-unsupported":
+            self.counters["links-scheme-unsupported"] += 1
+        else:
+            self.bad.append((reason or "url-invalid", href.strip()))
+
+    def refresh_to(self, content: str) -> None:
+        """Take the content of a refresh meta element or header; the first that leads elsewhere at once counts."""
+        found = parse_refresh(content)
+        if found is None or self._is_over_cap():
+            return
+        seconds, address = found
+        url, reason = canonical_url(address, self._base)
+        if url is None:
+            self.bad.append((reason or "url-invalid", content[:MAX_REFRESH_CHARS]))
+        elif url != self._url:
+            if seconds > MAX_REFRESH_SECONDS:
+                self._link(address, None, None)
+            elif self.refresh is None:
+                self.refresh = url
+
+
+def parse_refresh(content: str) -> tuple[int, str] | None:
+    """The seconds and the address of a refresh, as the HTML standard parses it; None where it leads nowhere else."""
+    content = content[:MAX_REFRESH_CHARS]
+    found = _REFRESH.match(content)
+    if found is None or not (found[1] or "." in found[0]):
+        return None
+    address = content[found.end() :]
+    label = _REFRESH_LABEL.match(address)
+    if label is not None:
+        address = address[label.end() :]
+    if address[:1] in ("'", '"'):
+        address = address[1:].partition(address[0])[0]
+    address = address.strip()
+    digits = found[1].lstrip("0")
+    return (int(digits[:_MAX_REFRESH_DIGITS] or 0), address) if address else None
+
+
+def squeeze(text: str | None, max_chars: int) -> str | None:
+    """The text without soft hyphens, with runs of white space made one space, and cut; None where nothing is left."""
+    if not text:
+        return None
+    if _SOFT_HYPHEN in text:
+        text = text.replace(_SOFT_HYPHEN, "")
+    squeezed = " ".join(text.split())
+    return (squeezed if len(squeezed) <= max_chars else squeezed[:max_chars].rstrip()) or None

@@ -1,0 +1,246 @@
+"""From fetched resources to rows of pages, links and aliases, the same way for every crawl format."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from semrank.schemas.tables import GONE_STATUSES
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.crawls.bounded import DEFAULT_RECORD_SECONDS
+from semrank.transforms.crawls.links import DEFAULT_MAX_LINKS, PageLinks
+from semrank.transforms.crawls.media import may_be_page, media_type
+from semrank.transforms.crawls.robots import Robots
+from semrank.transforms.streams.batch import DEFAULT_MAX_RECORD_BYTES, BatchBuilder, Capture, well_formed
+from semrank.transforms.streams.dates import microseconds
+from semrank.transforms.streams.urls import canonical_url
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+"""Status codes that send a client on to the Location header (RFC 9110, 15.4)."""
+
+NOT_MODIFIED = 304
+"""Status code of a visit that found what an earlier one had found."""
+
+_NOT_MODIFIED_PROFILE = "/revisit/server-not-modified"
+
+GONE = frozenset(GONE_STATUSES)
+"""Status codes that say there is no page: the row says so, without text, and outdates older rows of the page."""
+
+REDIRECT, META_REFRESH, CANONICAL = "redirect", "meta-refresh", "canonical"
+"""Kinds of aliases. Redirects and refreshes are followed; what a page names as its canonical URL is only recorded."""
+
+
+@dataclass(frozen=True)
+class CrawlLimits:
+    """Bounds on what is taken from a crawl, and what the user knows of it.
+
+    Attributes:
+        max_record_bytes: bytes of one record, stored or decoded.
+        max_links: links of one page.
+        nutch_zone: name in the tz database of the zone that Nutch's machine had, None if unknown.
+        record_seconds: processor time of one record.
+        robots_name: the crawler's name in robots directives, None if only those for all crawlers count.
+    """
+
+    max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES
+    max_links: int = DEFAULT_MAX_LINKS
+    nutch_zone: str | None = None
+    record_seconds: float = DEFAULT_RECORD_SECONDS
+    robots_name: str | None = None
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """What is known of one fetch apart from its content.
+
+    Attributes:
+        url: canonical URL.
+        fetched_at: microseconds since 1970 in UTC, None if unknown.
+        status: HTTP status, None if unknown.
+        digest: digest of the content as the crawler gave it, None if unknown.
+        record: the record in one line, for reject rows.
+    """
+
+    url: str
+    fetched_at: int | None
+    status: int | None
+    digest: str | None
+    record: str
+
+
+def content_digest(content: bytes) -> str:
+    """SHA-1 of a fetched content in base 32, labelled as WARC files have it."""
+    return f"sha1:{base64.b32encode(hashlib.sha1(content, usedforsecurity=False).digest()).decode()}"
+
+
+def settle_status(builder: BatchBuilder, fetch: Fetch, location: str | None) -> bool:
+    """Settle the fate of a fetch that brought no page (redirect, gone, error); False if its content is to be read."""
+    status = fetch.status
+    if status is None or 200 <= status < 300:
+        return False
+    if status in REDIRECTS:
+        redirect(builder, fetch, location)
+    elif status in GONE:
+        builder.append("pages", (fetch.url, fetch.fetched_at, status, None, None, None, None, fetch.digest))
+        builder.use()
+    else:
+        builder.ignore(f"status-{status // 100}xx")
+    return True
+
+
+def unchanged(builder: BatchBuilder, fetch: Fetch) -> None:
+    """Settle the fate of a visit that found what an earlier one had found at the same URL."""
+    builder.append("history", (fetch.url, fetch.fetched_at, fetch.digest))
+    builder.use()
+
+
+def revisit(builder: BatchBuilder, fetch: Fetch, original: str | None, original_at: int | None = None) -> None:
+    """Settle the fate of a visit that brought a page whose content is not kept, since an earlier record has it.
+
+    The earlier record may be of another URL (WARC 1.1, 6.7): then the visit is a page row, which borrows the content.
+    Where the other URL is not told, the visit stands both in the pages and in the history.
+
+    Args:
+        builder: collects the rows.
+        fetch: the visit.
+        original: URL of the earlier record as it is told, None where it is not.
+        original_at: time of the earlier record, None where it is not told.
+    """
+    known = canonical_url(original).url if original else None
+    if known == fetch.url:
+        unchanged(builder, fetch)
+        return
+    if known is None:
+        builder.append("history", (fetch.url, fetch.fetched_at, fetch.digest))
+    if fetch.digest is not None or (known is not None and original_at is not None):
+        builder.borrow((fetch.url, fetch.fetched_at, fetch.digest, known, original_at))
+    page(builder, fetch, title=None, text=None, language=None)
+
+
+def settle_revisit(
+    builder: BatchBuilder,
+    fetch: Fetch,
+    headers: Mapping[str, str] | None,
+    record: Mapping[str, str],
+    robots_name: str | None,
+) -> None:
+    """Settle the fate of a revisit record, which has a status and headers of its own and another record's payload.
+
+    Args:
+        builder: collects the rows.
+        fetch: the visit.
+        headers: its HTTP headers by lower-case name, None where the record does not have them.
+        record: the headers of the record itself by lower-case name.
+        robots_name: the crawler's name in robots directives.
+    """
+    profile = record.get("warc-profile", "").strip("<> ")
+    if fetch.status == NOT_MODIFIED or profile.endswith(_NOT_MODIFIED_PROFILE):
+        unchanged(builder, fetch)
+        return
+    told = headers or {}
+    if headers is not None and settle_status(builder, fetch, told.get("location")):
+        return
+    if headers is not None and not may_be_page(media_type(told.get("content-type"))):
+        builder.ignore("not-html")
+    elif asks_not_to_be_indexed(told, robots_name):
+        unindexed(builder, fetch)
+    else:
+        original_at = microseconds(record.get("warc-refers-to-date"))
+        revisit(builder, fetch, record.get("warc-refers-to-target-uri"), original_at)
+
+
+def asks_not_to_be_indexed(headers: Mapping[str, str], robots_name: str | None) -> bool:
+    """Whether a fetch's HTTP headers, given by lower-case name, say noindex."""
+    directives = Robots(robots_name)
+    directives.header(headers.get("x-robots-tag", ""))
+    return directives.noindex
+
+
+def unindexed(builder: BatchBuilder, fetch: Fetch) -> None:
+    """Add the row of a page that asks not to be indexed, and count its record as used."""
+    builder.count("noindex")
+    page(builder, fetch, title=None, text="", language=None)
+
+
+def redirect(builder: BatchBuilder, fetch: Fetch, location: str | None) -> None:
+    """Settle the fate of a redirect."""
+    if not location:
+        builder.reject("redirect-without-target", fetch.record)
+        return
+    target, reason = canonical_url(location, fetch.url)
+    if target is None:
+        builder.reject(f"redirect-{reason}", f"{fetch.record} -> {location}")
+    elif target == fetch.url:
+        builder.ignore("redirect-to-itself")
+    else:
+        builder.append("aliases", (fetch.url, target, fetch.fetched_at, REDIRECT))
+        builder.use()
+
+
+def page(
+    builder: BatchBuilder,
+    fetch: Fetch,
+    *,
+    title: str | None,
+    text: str | None,
+    language: str | None,
+    links: PageLinks | None = None,
+) -> None:
+    """Add the rows of a page that was fetched, and count its record as used.
+
+    Args:
+        builder: collects the rows.
+        fetch: the fetch.
+        title: None where the record does not tell it, empty where the page is known to have none.
+        text: the same.
+        language: code of the language, None where it is not known.
+        links: where the page leads, None where the record does not tell.
+    """
+    builder.append("pages", (fetch.url, fetch.fetched_at, fetch.status, title, text, None, language, fetch.digest))
+    if links is not None:
+        state = _page_state(fetch, title, text) if fetch.fetched_at is None else None
+        _page_links(builder, fetch, links, Capture(fetch.fetched_at, fetch.digest, state))
+    builder.use()
+
+
+def page_states(pages: pa.Table) -> npt.NDArray[np.int64]:
+    """Numbers that are equal where status, digest, title and text of rows of `PAGES` are, int64[n]."""
+    told = [pages["status"].cast(pa.string()), pages["content_digest"], pages["title"], pages["text"]]
+    texts = pc.binary_join_element_wise(*(pc.fill_null(column, "") for column in told), "\x1f")
+    return text_ids(texts)
+
+
+def _page_state(fetch: Fetch, title: str | None, text: str | None) -> int:
+    values = (fetch.status, fetch.digest, title, text)
+    columns = [None if value is None else well_formed(str(value)) for value in values]
+    names = ("status", "content_digest", "title", "text")
+    row = pa.table([pa.array([value], pa.string()) for value in columns], names=names)
+    return int(page_states(row)[0])
+
+
+def _page_links(builder: BatchBuilder, fetch: Fetch, links: PageLinks, capture: Capture) -> None:
+    """Add the rows of where a page leads; its record's fate is settled elsewhere."""
+    if links.targets:
+        nofollows = [True] * len(links.targets) if links.nofollow else links.nofollows
+        builder.extend_links(([fetch.url] * len(links.targets), links.targets, links.anchors, nofollows), capture)
+    for kind, target in _aliases(links):
+        builder.append("aliases", (fetch.url, target, fetch.fetched_at, kind))
+    for reason, href in links.bad:
+        builder.note(reason, f"{fetch.url} -> {href}", stage="links")
+        builder.count("links-rejected")
+    for counter, events in links.counters.items():
+        builder.count(counter, events)
+
+
+def _aliases(links: PageLinks) -> Iterator[tuple[str, str]]:
+    if links.refresh is not None:
+        yield META_REFRESH, links.refresh
+    if links.canonical is not None:
+        yield CANONICAL, links.canonical

@@ -1,0 +1,251 @@
+"""HTTP messages as crawlers keep them: status, the few headers that matter here, and the body as it was meant.
+
+Archives are full of messages whose headers promise an encoding that the crawler had already undone, so a promise is
+checked against the bytes before it is believed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from semrank.transforms.crawls import media
+from semrank.transforms.streams import inflate
+from semrank.transforms.streams.inflate import Inflated
+
+HEADERS = frozenset(
+    {
+        *("content-type", "content-encoding", "transfer-encoding", "location", "refresh", "x-robots-tag"),
+        "x-content-type-options",
+    }
+)
+"""Headers that are kept, in lower case."""
+
+MAX_HEADER_BYTES = 1 << 16
+"""Bytes in which the empty line after the headers must come: servers themselves refuse 8-64 KiB."""
+
+MAX_ENCODINGS = 4
+"""Content encodings of a body that are undone: servers apply one, and each may cost as much as a whole record."""
+
+_LISTS = frozenset({"content-type", "content-encoding", "transfer-encoding"})
+"""Headers whose repetitions make one list (RFC 9110, 5.3)."""
+
+_LINES = frozenset({"x-robots-tag"})
+"""Headers whose repetitions stay apart, one a line, since what stands first in one holds for the rest of it."""
+
+_HEADER_END = re.compile(rb"\r?\n\r?\n")
+_BARE_HEADER_END = re.compile(rb"\r\r")
+_STATUS_LINE = re.compile(rb"(?:HTTP/[0-9.]++|ICY)[ \t]++([0-9]{3})(?:[ \t\r\n]|\Z)", re.IGNORECASE)
+_LINE_END = re.compile(rb"\r?\n|\r")
+_FOLD = re.compile(rb"\r?\n[ \t]++")  # a header that goes on in the next line (RFC 9112, 5.2)
+_CHUNK_HEAD = re.compile(rb"[ \t]*+([0-9a-fA-F]{1,16}+)[ \t]*+(?:;[^\r\n]*+)?\r?\n")
+_INTERIM = range(100, 200)
+_SWITCHED = 101  # what follows is no HTTP
+
+
+@dataclass(frozen=True)
+class HttpMessage:
+    """A response.
+
+    Attributes:
+        status: the status code.
+        headers: values of the headers in `HEADERS` by lower-case name, as `combined_headers` gives them.
+        body: the body as stored.
+    """
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def content_type(self) -> str | None:
+        """The media type in lower case, without parameters; None where there is no valid one."""
+        return media.media_type(self.headers.get("content-type"))
+
+    @property
+    def charset(self) -> str | None:
+        """The label of the character encoding in the Content-Type header; None where there is none."""
+        found = media.content_type(self.headers.get("content-type"))
+        return None if found is None else found.charset
+
+    @property
+    def nosniff(self) -> bool:
+        """Whether the server forbids to take the body for something else than it says."""
+        return self.headers.get("x-content-type-options", "").strip().lower() == "nosniff"
+
+
+@dataclass(frozen=True)
+class Body:
+    """A body with its encodings undone.
+
+    Attributes:
+        content: the bytes.
+        problem: why `content` is not all of it (body-truncated, body-too-large, body-undecodable); None if it is.
+    """
+
+    content: bytes
+    problem: str | None
+
+
+def parse_http(block: bytes) -> HttpMessage | None:
+    """Parse a stored response; None where the bytes are no HTTP response.
+
+    Interim responses (1xx) before the answer are passed over (RFC 9110, 15.2).
+    """
+    while True:
+        status = _STATUS_LINE.match(block)
+        if status is None:
+            return None
+        line_end = _LINE_END.search(block, 0, MAX_HEADER_BYTES)
+        bare = line_end is not None and line_end[0] == b"\r"  # as some servers of the nineties ended lines
+        end = (_BARE_HEADER_END if bare else _HEADER_END).search(block, 0, MAX_HEADER_BYTES)
+        if end is None:
+            if len(block) > MAX_HEADER_BYTES:
+                return None
+            head, body = block, b""
+        else:
+            head, body = block[: end.start()], block[end.end() :]
+        code = int(status[1])
+        if code not in _INTERIM or code == _SWITCHED or _STATUS_LINE.match(body) is None:
+            return HttpMessage(code, _headers(head, b"\r" if bare else b"\n"), body)
+        block = body
+
+
+def _headers(head: bytes, line_end: bytes) -> dict[str, str]:
+    values: dict[str, list[str]] = {}
+    for line in _FOLD.sub(b" ", head).split(line_end)[1:]:
+        name, colon, value = line.partition(b":")
+        if colon:
+            key = name.strip().lower().decode("latin-1")
+            if key in HEADERS:
+                values.setdefault(key, []).append(header_text(value.strip()))
+    return combined_headers(values)
+
+
+def combined_headers(values: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """One value a header, out of all those that a message has of it, in their order; names are in lower case.
+
+    Lists are joined by commas (RFC 9110, 5.3); X-Robots-Tag by line ends, as `robots.Robots.header` takes them; of
+    others the first that is not empty counts.
+    """
+    combined: dict[str, str] = {}
+    for name, several in values.items():
+        if name in _LISTS:
+            combined[name] = ", ".join(filter(None, several))
+        elif name in _LINES:
+            combined[name] = "\n".join(several)
+        else:
+            combined[name] = next(filter(None, several), "")
+    return combined
+
+
+def header_text(value: bytes) -> str:
+    """A header's characters: UTF-8 where it is valid, else Latin-1, which HTTP used to be in."""
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def decode_body(message: HttpMessage, max_bytes: int) -> Body:
+    """Undo the transfer and content encodings of a body.
+
+    Args:
+        message: the response.
+        max_bytes: length at which the decoded body is cut, so that a small bomb can't fill the memory.
+    """
+    transfers = _names(message.headers.get("transfer-encoding"))
+    encodings = [*_names(message.headers.get("content-encoding")), *(name for name in transfers if name != "chunked")]
+    if len(encodings) > MAX_ENCODINGS:
+        return Body(b"", "body-undecodable")
+    content, problem = message.body, None
+    if "chunked" in transfers:
+        content, whole = _join_chunks(content, is_text=message.content_type == media.PLAIN_TEXT)
+        problem = None if whole else "body-truncated"
+    for encoding in reversed(encodings):
+        decoded = _decompress(content, encoding, max_bytes)
+        content, problem = decoded.content, decoded.problem or problem
+    if message.content_type in media.PAGE_TYPES:  # compressed although no header says so, perhaps once more
+        for _ in range(MAX_ENCODINGS - len(encodings)):
+            make = inflate.inflater_for(content[: inflate.MAGIC_BYTES])
+            if make is None:
+                break
+            decoded = _body(inflate.inflate_all(make, content, max_bytes))
+            content, problem = decoded.content, decoded.problem or problem
+    if len(content) > max_bytes:
+        return Body(content[:max_bytes], "body-too-large")
+    return Body(content, problem)
+
+
+def _names(header: str | None) -> list[str]:
+    names = [name.strip().lower() for name in (header or "").split(",", MAX_ENCODINGS + 2)]
+    return [name for name in names if name not in ("", "identity")]
+
+
+def _join_chunks(content: bytes, *, is_text: bool) -> tuple[bytes, bool]:
+    """The chunks' bytes, and whether the last chunk was there; content that is not chunked is given as it is."""
+    chunks: list[bytes] = []
+    position = 0
+    while True:
+        head = _CHUNK_HEAD.match(content, position)
+        if head is None:
+            return (b"".join(chunks), False) if chunks else (content, True)
+        size = int(head[1], 16)
+        if size == 0:
+            return b"".join(chunks), True
+        position = head.end() + size
+        line_end = 2 if content.startswith(b"\r\n", position) else int(content.startswith(b"\n", position))
+        cut = position >= len(content)
+        if not chunks and (is_text if cut else not line_end):  # a text that begins with a number had been joined
+            return content, True
+        chunks.append(content[head.end() : position])
+        if cut:
+            return b"".join(chunks), False
+        position += line_end
+
+
+def _decompress(content: bytes, encoding: str, max_bytes: int) -> Body:
+    """The content with one encoding undone; as it is where the crawler had undone that before."""
+    make = inflate.inflater_for(content[: inflate.MAGIC_BYTES])
+    if make is None and content.startswith(_GZIP_HEAD) and encoding in ("gzip", "x-gzip"):
+        make = inflate.gzip_inflater
+    if make is not None:
+        if encoding in _COMPRESSED:
+            return _body(inflate.inflate_all(make, content, max_bytes))
+    elif not content or _is_text(content):
+        return Body(content, None)
+    elif encoding == "deflate":
+        # The name means zlib, but some servers send the bare stream; a text that is neither had been decoded before.
+        zlib_head = len(content) > 1 and content[0] & 0x0F == 8 and int.from_bytes(content[:2], "big") % 31 == 0
+        inflater = inflate.zlib_inflater if zlib_head else inflate.deflate_inflater
+        found = inflate.inflate_all(inflater, content, max_bytes)
+        return _body(found) if found.content or found.whole else Body(content, None)
+    elif encoding == "br":
+        found = inflate.unbrotli(content, max_bytes)
+        return Body(content, None) if not found.whole and media.is_text(content) else _body(found)
+    return Body(content, None)
+
+
+_GZIP_HEAD = inflate.GZIP_MAGIC[:2]
+_COMPRESSED = frozenset({"gzip", "x-gzip", "deflate", "zstd", "br", "bzip2", "x-bzip2", "compress", "x-compress"})
+
+
+def _is_text(content: bytes) -> bool:
+    """Whether the content can hardly be compressed: its beginning is UTF-8 without control characters."""
+    head = content[: media.SNIFFED_BYTES]
+    if not media.is_text(head):
+        return False
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as cause:
+        return cause.reason == "unexpected end of data"
+    return True
+
+
+def _body(found: Inflated) -> Body:
+    if found.cut:
+        return Body(found.content, "body-too-large")
+    if found.whole:
+        return Body(found.content, None)
+    return Body(found.content, "body-truncated" if found.content else "body-undecodable")

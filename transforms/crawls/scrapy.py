@@ -1,0 +1,194 @@
+"""Items that Scrapy spiders export as JSON Lines (`-o pages.jsonl`).
+
+Items have the fields that their authors gave them, so each column is looked for under the usual names:
+
+| column | fields, the first that is there counts |
+|---|---|
+| url | url, response_url, page_url, link |
+| fetched_at | fetched_at, crawled_at, scraped_at, timestamp, date, time |
+| status | status, status_code |
+| title | title |
+| text | text, content, body; html, body_html, which are HTML however they begin |
+| language | language, lang |
+| links | links, outlinks: URLs, or objects with url or href, text or anchor, nofollow |
+| aliases | redirect_urls, redirected_from: the URLs that were passed through |
+
+Each may be a list of one value, as item loaders without an output processor give it. Text that is HTML is read as a
+page is, its links too where the item lists none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from semrank.transforms.crawls.bounded import UnreadableError, read_page
+from semrank.transforms.crawls.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language, text_of_markup
+from semrank.transforms.crawls.links import PageLinks, squeeze
+from semrank.transforms.crawls.media import XHTML_TYPES, computed_type, looks_like_markup
+from semrank.transforms.crawls.pages import REDIRECT, CrawlLimits, Fetch, page, settle_status
+from semrank.transforms.streams.batch import BatchBuilder, SourceBatch, well_formed
+from semrank.transforms.streams.json_lines import parse_object, quote, read_lines, status_code
+from semrank.transforms.streams.languages import language_code
+from semrank.transforms.streams.times import written_times
+from semrank.transforms.streams.urls import canonical_url
+
+STAGE = "scrapy"
+
+URL_FIELDS = ("url", "response_url", "page_url", "link")
+TIME_FIELDS = ("fetched_at", "crawled_at", "scraped_at", "timestamp", "date", "time")
+STATUS_FIELDS = ("status", "status_code")
+HTML_FIELDS = ("html", "body_html")
+TEXT_FIELDS = ("text", "content", "body", *HTML_FIELDS)
+LANGUAGE_FIELDS = ("language", "lang")
+LINK_FIELDS = ("links", "outlinks")
+_TRUE = frozenset({"true", "1", "1.0", "yes"})
+PASSED_FIELDS = ("redirect_urls", "redirected_from")
+
+
+def read(
+    stream: BinaryIO,
+    *,
+    source: str,
+    limits: CrawlLimits = CrawlLimits(),  # noqa: B008 - immutable
+) -> Iterator[SourceBatch]:
+    """Batches of a file of items.
+
+    Args:
+        stream: whole lines, perhaps compressed.
+        source: name of the file, for reject rows.
+        limits: bounds on what is taken.
+    """
+    builder = BatchBuilder(STAGE)
+    for line in read_lines(stream, limits.max_record_bytes):
+        described = f"{source} {quote(line.data)}"
+        item = parse_object(line.data) if line.problem is None else line.problem
+        if isinstance(item, str):
+            builder.reject(item, described)
+        else:
+            try:
+                _settle(builder, item, described, limits)
+            except UnreadableError as cause:
+                builder.reject(cause.reason, described)
+        yield from builder.drain()
+    yield from builder.drain(last=True)
+
+
+def _settle(builder: BatchBuilder, item: Mapping[str, Any], described: str, limits: CrawlLimits) -> None:
+    raw = _single(_first(item, URL_FIELDS))
+    url, reason = canonical_url(raw if isinstance(raw, str) else "")
+    if isinstance(raw, list) and raw:
+        builder.reject("url-is-a-list", described)
+        return
+    if url is None:
+        builder.reject(reason or "url-invalid", described)
+        return
+    fetched_at = _time(_single(_first(item, TIME_FIELDS)))
+    if fetched_at is None:
+        builder.count("date-missing-or-invalid")
+    told = _single(_first(item, STATUS_FIELDS))
+    fetch = Fetch(url, fetched_at, status_code(told), None, described)
+    if told is not None and fetch.status is None:
+        builder.count("status-invalid")
+    for passed in _strings(_first(item, PASSED_FIELDS)):
+        origin = canonical_url(passed).url
+        if origin is not None and origin != url:
+            builder.append("aliases", (origin, url, fetched_at, REDIRECT))
+    if settle_status(builder, fetch, None):
+        return
+    content = _text(item, TEXT_FIELDS)
+    title = _shown(_text(item, ("title",)))
+    language = language_code(_text(item, LANGUAGE_FIELDS))
+    listed = _listed(_first(item, LINK_FIELDS))
+    links = PageLinks(url, limits.max_links, limits.robots_name)
+    if listed is not None:
+        _take_links(listed, links)
+    if content is not None and (_has_html(item) or looks_like_markup(content)):
+        body = content.encode("utf-8", "replace")
+        html = read_page(
+            body,
+            seconds=limits.record_seconds,
+            url=url,
+            charset="utf-8",
+            max_links=limits.max_links,
+            robots_name=limits.robots_name,
+            xml=computed_type(None, body) in XHTML_TYPES,
+        )
+        page(
+            builder,
+            fetch,
+            title=None if html.links.noindex else squeeze(title, MAX_TITLE_CHARS) or html.title,
+            text=html.text or "",
+            language=language or html.language,
+            links=links if listed is not None else html.links,
+        )
+        return
+    text = None if content is None else content[:MAX_TEXT_CHARS].strip()
+    page(
+        builder,
+        fetch,
+        title=squeeze(title, MAX_TITLE_CHARS),
+        text=text,
+        language=language or guess_language(text),
+        links=links,
+    )
+
+
+def _has_html(item: Mapping[str, Any]) -> bool:
+    """Whether the content of an item is of a field whose name says that it is HTML."""
+    return next((name in HTML_FIELDS for name in TEXT_FIELDS if item.get(name) is not None), False)
+
+
+def _shown(text: str | None) -> str | None:
+    """A title or anchor as a reader sees it, where an item has the element with its tags."""
+    return text_of_markup(text) if text is not None and looks_like_markup(text) else text
+
+
+def _listed(value: Any) -> list[Any] | None:
+    """The links of an item, of which one may stand alone; None where it lists none."""
+    return [value] if isinstance(value, str | dict) else value if isinstance(value, list) else None
+
+
+def _take_links(listed: list[Any], links: PageLinks) -> None:
+    for link in map(_single, listed):
+        if isinstance(link, str):
+            links.link(link, None, None)
+        elif isinstance(link, dict):
+            href = _single(_first(link, ("url", "href")))
+            if isinstance(href, str):
+                nofollow = str(_single(link.get("nofollow"))).strip().lower() in _TRUE
+                anchor = _shown(_text(link, ("text", "anchor")))
+                links.link(href, anchor, "nofollow" if nofollow else _text(link, ("rel",)))
+
+
+def _first(item: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    return next((item[name] for name in names if item.get(name) is not None), None)
+
+
+def _single(value: Any) -> Any:
+    """The element of a list that has one, as item loaders give every value; other values as they are."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _text(item: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    """A text, or several (as selectors give them) joined by lines."""
+    value = _first(item, names)
+    if isinstance(value, str):
+        return well_formed(value)
+    parts = _strings(value)
+    return well_formed("\n".join(parts)) if parts else None
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [part for part in value if isinstance(part, str)] if isinstance(value, list) else []
+
+
+def _time(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    moments = written_times(pa.array([str(value).encode("utf-8", "replace")], pa.binary()))
+    return moments.cast(pa.int64())[0].as_py()  # type: ignore[no-any-return]

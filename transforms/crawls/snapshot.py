@@ -1,0 +1,418 @@
+"""From the rows of all sources to a snapshot: one row a page, links and clicks at the addresses that pages moved to.
+
+The newest record of a canonical URL is its page, and the links of older ones are left out, unless the newest tells
+nothing of its content; what older ones say of their content is kept as history. Links that were read from no capture of
+a page, as those of a table, always count. Redirects and refreshes are aliases: a link or click to the old address
+counts for the new one. Which rows come out, and in which order, depends on the rows alone, not on files, partitions or
+their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from semrank.schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS
+from semrank.transforms.columnar.arrays import (
+    MAIN,
+    Int64s,
+    column_array,
+    distinct_rows,
+    group_starts,
+    int64s,
+    positions,
+    sort_rows,
+)
+from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.crawls import borrowed
+from semrank.transforms.crawls.borrowed import OLDEST, known_times
+from semrank.transforms.crawls.pages import META_REFRESH, REDIRECT, page_states
+
+MAX_HOPS = 20
+"""Aliases followed from one address, the bound of browsers (Fetch standard, HTTP-redirect fetch)."""
+
+MOVE_SCHEMA = pa.schema(
+    [pa.field("url_id", pa.int64()), pa.field("url", pa.string()), pa.field("target_url", pa.string())]
+)
+"""An address, with its id, and the one that it finally leads to."""
+
+BALANCE_SCHEMA = pa.schema(
+    [
+        pa.field("path", pa.string()),
+        pa.field("format", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("name", pa.string()),
+        pa.field("count", pa.int64()),
+    ]
+)
+"""What became of the records of a file: kind is one of `records`, `used`, `rejected`, `ignored`, `rows`, `counters`.
+
+Rows of no file tell of rows of a table: how many are `outdated`, how many addresses `moved`, and how many pages
+`borrowed` their content.
+"""
+
+BALANCE = "balance"
+"""Name of outputs that are tables of `BALANCE_SCHEMA`."""
+
+LENT, REQUESTS = "lent", "requests"
+"""Names of outputs that are tables of `borrowed.LENT_SCHEMA` and `borrowed.REQUEST_SCHEMA`."""
+
+_CONTENT = ("title", "text", "keywords", "language")
+_FIRST_ERROR = 400
+
+
+def with_id(table: pa.Table, column: str = "url", name: str = "url_id") -> pa.Table:
+    """A table with the ids of a column's strings in a further column."""
+    return table.append_column(name, pa.array(text_ids(table[column])))
+
+
+class Newest(NamedTuple):
+    """The rows of several URLs brought to one a URL.
+
+    Attributes:
+        pages: what is known of each page, sorted by URL (`PAGES`).
+        history: what other captures say of their content, sorted by URL, time and digest (`HISTORY`).
+        newest: what the newest capture alone says of each page (`PAGES`).
+        shown: the capture that the page's content is from (`PAGES`); of most pages the newest.
+    """
+
+    pages: pa.Table
+    history: pa.Table
+    newest: pa.Table
+    shown: pa.Table
+
+
+def newest_pages(pages: pa.Table) -> Newest:
+    """The newest row of each URL, and what the others say of their content.
+
+    Rows are compared by time, an unknown time being the oldest; then by digest, title, text and status, so that the
+    choice does not depend on the order of rows. Rows of one fetch fill each other's gaps. A newest row that tells no
+    text, as those of indexes and crawlers' lists, takes none away: title, text, keywords and language are those of the
+    newest row that tells them, unless the page is gone. An empty text is one: the page has none or asks not to be read.
+
+    Args:
+        pages: all rows of the URLs that stand in it (`PAGES`).
+    """
+    ordered = _ordered(pages)
+    starts = group_starts(_runs(column_array(ordered["url"])))
+    newest = np.zeros(ordered.num_rows, dtype=np.bool_)
+    newest[starts] = True
+    url = np.cumsum(newest) - 1
+    same_fetch = _same_times(ordered["fetched_at"], starts[url])
+    earlier = ordered.filter(pa.array(~newest & ~same_fetch)).select(HISTORY.schema.names)
+    own = _filled(ordered, starts, np.where(same_fetch, url, -1))
+    alive = np.asarray(pc.fill_null(pc.less(ordered["status"], _FIRST_ERROR), True).to_numpy(), dtype=np.bool_)
+    silent = np.asarray(pc.is_null(own["text"]).to_numpy(), dtype=np.bool_) & alive[starts]
+    telling = np.where(alive & silent[url], url, -1)
+    merged = own
+    for name in _CONTENT:
+        filled = _filled(ordered.select([name]), starts, telling)[name]
+        position = merged.schema.get_field_index(name)
+        merged = merged.set_column(position, merged.schema.field(position), pc.coalesce(own[name], filled))
+    told = pc.or_(ordered["text"].is_valid(), ordered["title"].is_valid()).to_numpy()
+    shown = ordered.take(pa.array(_first_rows(np.where(told, telling, -1), starts)))
+    return Newest(_without_empty(merged), _sorted_history(earlier), own, shown)
+
+
+def _ordered(pages: pa.Table) -> pa.Table:
+    """Rows by URL, those of a URL in the order of preference."""
+    keys = pages.append_column("_time", known_times(pages["fetched_at"]))
+    for name in ("text", "title"):
+        keys = keys.append_column(f"_has_{name}", pages[name].is_valid().cast(pa.int8()))
+    for name in ("content_digest", "title", "text", "language"):
+        keys = keys.set_column(keys.schema.get_field_index(name), name, pc.fill_null(keys[name], ""))
+    keys = keys.set_column(keys.schema.get_field_index("status"), "status", pc.fill_null(keys["status"], 0))
+    preferred = ("_time", "content_digest", "title", "text", "status", "_has_text", "_has_title", "language")
+    order = pc.sort_indices(keys, sort_keys=[("url", "ascending"), *((name, "descending") for name in preferred)])
+    return pages.take(order).combine_chunks()
+
+
+def _same_times(times: pa.ChunkedArray, first: Int64s) -> npt.NDArray[np.bool_]:
+    """Whether each row's time is known and that of the row at `first`."""
+    known = known_times(times).to_numpy()
+    return np.asarray((known == known[first]) & (known != OLDEST), dtype=np.bool_)
+
+
+def _filled(ordered: pa.Table, starts: Int64s, fetch: Int64s) -> pa.Table:
+    """The rows at `starts`, what is null there taken from further rows of the same fetch.
+
+    A crawl archive's text and metadata come as records of their own, each knowing a part of one page.
+
+    Args:
+        ordered: rows in the order of preference.
+        starts: the row of each page.
+        fetch: page whose fetch each row is about, or -1.
+    """
+    columns: list[pa.ChunkedArray] = []
+    for column in ordered.columns:
+        array = column_array(column)
+        valid = np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False))
+        columns.append(pa.chunked_array([array.take(pa.array(_first_rows(np.where(valid, fetch, -1), starts)))]))
+    return pa.table(columns, schema=ordered.schema)
+
+
+def _first_rows(page: Int64s, starts: Int64s) -> Int64s:
+    """The first row of each page, the one at `starts` for pages without any.
+
+    Args:
+        page: page that each row counts for, or -1.
+        starts: a row of each page.
+    """
+    rows = np.flatnonzero(page >= 0)
+    pages, first = np.unique(page[rows], return_index=True)
+    place = starts.copy()
+    place[pages] = rows[first]
+    return place
+
+
+def _without_empty(pages: pa.Table) -> pa.Table:
+    """Pages with null in place of a title or text that is empty."""
+    for name in ("title", "text"):
+        position = pages.schema.get_field_index(name)
+        column = pc.if_else(pc.equal(pages[name], ""), None, pages[name])
+        pages = pages.set_column(position, pages.schema.field(position), column)
+    return pages
+
+
+def _runs(values: pa.Array) -> Int64s:
+    """Numbers that change where a sorted array's value does."""
+    if not len(values):
+        return np.zeros(0, dtype=np.int64)
+    changes = pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)).to_numpy(zero_copy_only=False)
+    return np.concatenate([[0], np.cumsum(changes)]).astype(np.int64)
+
+
+def _sorted_history(rows: pa.Table) -> pa.Table:
+    return sort_rows(distinct_rows(rows.cast(HISTORY.schema)), "url", "fetched_at", "content_digest")
+
+
+def page_partition(
+    pages: pa.Table | None,
+    aliases: pa.Table | None,
+    history: pa.Table | None,
+    captured: pa.Table | None,
+    requests: pa.Table | None = None,
+    wanted: pa.Table | None = None,
+) -> Iterator[tuple[str, pa.Table]]:
+    """The pages, aliases and history of one partition of URLs, and the links of its pages' newest captures.
+
+    Args:
+        pages: rows of `PAGES`; an input without rows is None.
+        aliases: rows of `ALIASES`.
+        history: rows of `HISTORY`.
+        captured: links with their captures (`LINKS` and `CAPTURES`).
+        requests: keyed requests of these pages for content of other URLs.
+        wanted: what pages of all partitions ask for (`borrowed.WANTED_SCHEMA`).
+
+    Yields:
+        (table name, table), all but the links sorted by URL; an alias that is older than the page found at its address
+        is left out, and so are links of older captures, which a table `balance` counts. `requests` are those that are
+        still open, and `lent` is what these pages have of the content that others ask for.
+    """
+    found = Newest(PAGES.empty(), HISTORY.empty(), PAGES.empty(), PAGES.empty())
+    past = [] if history is None else [history.select(HISTORY.schema.names).cast(HISTORY.schema)]
+    if pages is not None:
+        found = newest_pages(pages.select(PAGES.schema.names))
+        past.append(found.history)
+        captures = [pages.select(PAGES.schema.names).cast(PAGES.schema), found.newest.cast(PAGES.schema)]
+        yield LENT, borrowed.lent_content(pa.concat_tables(captures), wanted)
+    yield PAGES.name, found.pages
+    yield REQUESTS, borrowed.open_requests(requests, found.newest, found.shown)
+    if captured is not None:
+        links = current_links(captured, found.newest, found.shown)
+        yield LINKS.name, links
+        yield BALANCE, _event("outdated", LINKS.name, captured.num_rows - links.num_rows)
+    if past:
+        yield HISTORY.name, _sorted_history(pa.concat_tables(past))
+    if aliases is not None:
+        yield ALIASES.name, _current_aliases(aliases.select(ALIASES.schema.names).cast(ALIASES.schema), found.pages)
+
+
+def current_links(captured: pa.Table, newest: pa.Table, shown: pa.Table) -> pa.Table:
+    """The links (`LINKS`) of those captures that pages show.
+
+    A capture is shown if its time is that of the page's newest capture, or its content is, as the digests say: a newer
+    record that found the same content, even one that tells no links, leaves the older one's as they are. Captures whose
+    time is unknown are shown by a row without a time that says what they say. Where no link is from the newest capture,
+    those of the capture that the page's content is from count.
+
+    Args:
+        captured: links with their captures (`LINKS` and `CAPTURES`).
+        newest: the newest capture of each URL (`PAGES`); links of other URLs are kept.
+        shown: the capture that the content is from, in the same order (`PAGES`).
+    """
+    rows = _places(captured["source_url"], newest["url"])
+    known = rows >= 0
+    own = _are_of(captured, newest, rows)
+    has_own = np.zeros(newest.num_rows, dtype=np.bool_)
+    has_own[rows[own]] = True
+    by_content = np.zeros(len(rows), dtype=np.bool_)
+    by_content[known] = ~has_own[rows[known]]
+    kept = ~known | own | (by_content & _are_of(captured, shown, rows))
+    return captured.filter(pa.array(kept)).select(LINKS.schema.names).cast(LINKS.schema)
+
+
+def _places(urls: pa.ChunkedArray, among: pa.ChunkedArray) -> Int64s:
+    """Where each URL stands among distinct ones, int64[n]; -1 for those that are not among them."""
+    found = pc.index_in(column_array(urls), value_set=column_array(among))
+    return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
+
+
+def _are_of(captured: pa.Table, captures: pa.Table, rows: Int64s) -> npt.NDArray[np.bool_]:
+    """Which links are from the capture that is at their row of `captures`; none where the row is -1."""
+    chosen = pa.array(np.maximum(rows, 0), mask=rows < 0)
+    own = {name: column_array(captures[name]).take(chosen) for name in ("fetched_at", "content_digest")}
+    dated = np.asarray(column_array(captures["fetched_at"]).is_valid())
+    states = np.zeros(captures.num_rows, dtype=np.int64)
+    states[~dated] = page_states(captures.filter(pa.array(~dated)))
+    pairs = (
+        (captured["captured_at"], own["fetched_at"]),
+        (captured["captured_digest"], own["content_digest"]),
+        (captured["captured_state"], pa.array(states, mask=dated).take(chosen)),
+    )
+    of = np.zeros(len(rows), dtype=np.bool_)
+    for said, capture in pairs:
+        of |= pc.fill_null(pc.equal(column_array(said), capture), False).to_numpy(zero_copy_only=False)
+    return of
+
+
+def _current_aliases(aliases: pa.Table, pages: pa.Table) -> pa.Table:
+    aliases = sort_rows(distinct_rows(aliases), "url", "kind", "found_at", "target_url")
+    place = _places(aliases["url"], pages["url"])
+    fetched = pages.select(["fetched_at", "status"]).take(pa.array(place, mask=place < 0))
+    newer = pc.greater(known_times(fetched["fetched_at"]), known_times(aliases["found_at"]))
+    alive = pc.less(pc.fill_null(fetched["status"], 200), _FIRST_ERROR)
+    outdated = pc.and_(pa.array(place >= 0), pc.and_(newer, alive))
+    return aliases.filter(pc.invert(outdated))
+
+
+def moves(aliases: pa.Table | None) -> pa.Table:
+    """Where addresses finally lead, a table of `MOVE_SCHEMA`.
+
+    Of several aliases of an address the newest counts, of equally new ones the one with the smallest target. A chain is
+    followed for `MAX_HOPS` steps; one that comes back to itself leads nowhere, its addresses stay as they are.
+
+    Args:
+        aliases: all aliases (`ALIASES`), or None.
+    """
+    if aliases is None:
+        return MOVE_SCHEMA.empty_table()
+    followed = aliases.filter(pc.is_in(aliases["kind"], value_set=pa.array([REDIRECT, META_REFRESH])))
+    keys = followed.append_column("_time", known_times(followed["found_at"]))
+    order = pc.sort_indices(
+        keys, sort_keys=[("url", "ascending"), ("_time", "descending"), ("target_url", "ascending")]
+    )
+    ordered = followed.take(order).combine_chunks()
+    first = ordered.take(pa.array(group_starts(_runs(column_array(ordered["url"])))))
+    following_of = _places(first["target_url"], first["url"])
+    last = np.arange(first.num_rows, dtype=np.int64)
+    ended = np.zeros(first.num_rows, dtype=np.bool_)
+    for _ in range(MAX_HOPS):
+        following = following_of[last]
+        ended = following < 0
+        last = np.where(ended, last, following)
+        if ended.all():
+            break
+    source = first["url"].filter(pa.array(ended))
+    return pa.table([text_ids(source), source, first["target_url"].take(pa.array(last[ended]))], schema=MOVE_SCHEMA)
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """`moves` made ready for look-up: addresses in the order of their ids, and where they lead."""
+
+    ids: Int64s
+    urls: pa.Array
+    targets: pa.Array
+
+    @classmethod
+    def of(cls, moves: pa.Table | None) -> Moves:
+        """From the broadcast table."""
+        ordered = (MOVE_SCHEMA.empty_table() if moves is None else moves).sort_by("url_id")
+        return cls(int64s(ordered["url_id"]), column_array(ordered["url"]), column_array(ordered["target_url"]))
+
+    def apply(self, table: pa.Table, column: str) -> tuple[pa.Table, int]:
+        """A table with a column's addresses replaced by where they lead, and how many were."""
+        if not len(self.ids) or not table.num_rows:
+            return table, 0
+        encoded = column_array(table[column]).dictionary_encode()
+        place = self._places(encoded.dictionary.cast(pa.string()))
+        moved = place >= 0
+        if not moved.any():
+            return table, 0
+        chosen = pc.if_else(
+            pa.array(moved), self.targets.take(pa.array(np.maximum(place, 0))), encoded.dictionary.cast(pa.string())
+        )
+        index = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+        position = table.schema.get_field_index(column)
+        return table.set_column(position, table.schema.field(position), chosen.take(encoded.indices)), int(
+            moved[index].sum()
+        )
+
+    def _places(self, urls: pa.Array) -> Int64s:
+        """Where URLs are among those that moved, -1 for others; by their ids, and by themselves where these collide."""
+        place = positions(self.ids, text_ids(urls))
+        same = pc.equal(self.urls.take(pa.array(place, mask=place < 0)), urls)
+        if pc.all(same).as_py() is False:
+            return _places(urls, self.urls)
+        return place
+
+
+def moved_links(links: pa.Table, prepared: Moves) -> Iterator[tuple[str, pa.Table]]:
+    """Links with moved targets and the id of their source; a link that comes to lead to its own page stays."""
+    table, count = prepared.apply(links, "target_url")
+    yield MAIN, with_id(table, "source_url", "source_id")
+    yield BALANCE, _event("moved", LINKS.name, count)
+
+
+def moved_clicks(clicks: pa.Table, prepared: Moves) -> Iterator[tuple[str, pa.Table]]:
+    """Clicks with moved addresses and the id of their user."""
+    table, count = prepared.apply(clicks, "url")
+    yield MAIN, with_id(table, "user_id", "user")
+    yield BALANCE, _event("moved", CLICKS.name, count)
+
+
+def answered_requests(requests: pa.Table | None, lent: pa.Table | None) -> Iterator[tuple[str, pa.Table]]:
+    """The content that pages borrow, and how many do."""
+    for content in borrowed.borrowed_content(requests, lent):
+        yield MAIN, content
+        yield BALANCE, _event("borrowed", PAGES.name, content.num_rows)
+
+
+def _event(kind: str, name: str, count: int) -> pa.Table:
+    return pa.table([[""], [""], [kind], [name], [count]], schema=BALANCE_SCHEMA)
+
+
+def link_rows(rows: pa.Table) -> pa.Table:
+    """The distinct links of one partition of sources, sorted."""
+    return sort_rows(distinct_rows(rows.select(LINKS.schema.names))).cast(LINKS.schema)
+
+
+def click_rows(rows: pa.Table) -> pa.Table:
+    """The clicks of one partition of users, sorted; each is kept, equal ones too."""
+    flat = rows.select(CLICKS.schema.names)
+    words = pc.binary_join(pc.cast(flat["keywords"].combine_chunks(), pa.list_(pa.string())), "\x1f")
+    keyed = flat.append_column("_words", words)
+    names = ("user_id", "clicked_at", "session_id", "query", "position", "url", "user_group", "_words")
+    order = pc.sort_indices(keyed, sort_keys=[(name, "ascending") for name in names])
+    return flat.take(order).combine_chunks().cast(CLICKS.schema)
+
+
+def reject_rows(rows: pa.Table) -> pa.Table:
+    """The rejects of one partition, sorted."""
+    return sort_rows(rows.select(REJECTS.schema.names)).cast(REJECTS.schema)
+
+
+def summed_balance(balance: pa.Table | None) -> pa.Table:
+    """Counts added by file, kind and name, sorted; a table of `BALANCE_SCHEMA`."""
+    if balance is None:
+        return BALANCE_SCHEMA.empty_table()
+    names = [name for name in BALANCE_SCHEMA.names if name != "count"]
+    summed = balance.group_by(names).aggregate([("count", "sum")]).rename_columns([*names, "count"])
+    return sort_rows(summed.select(BALANCE_SCHEMA.names).cast(BALANCE_SCHEMA), *names)

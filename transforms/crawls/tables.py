@@ -1,0 +1,384 @@
+"""The tables `pages`, `links` and `clicks` as users bring them, in Parquet or JSON Lines.
+
+A file whose columns can't be the table's is the user's error; a row that can't be used is a reject. URLs become
+canonical. Times may be Arrow timestamps, or texts in the usual notations (`logs.times.written_times`); JSON also
+takes seconds since 1970. A number is an integer where it is whole, also as `3.0`; a position below 1 is no position.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+
+from semrank.schemas.errors import InputError
+from semrank.schemas.tables import CLICKS, LINKS, PAGES, TableSchema, conform
+from semrank.transforms.columnar.arrays import column_array
+from semrank.transforms.streams.batch import MAX_REJECT_CHARS, BatchBuilder, SourceBatch
+from semrank.transforms.streams.json_lines import parse_object, quote, read_lines, whole_number
+from semrank.transforms.streams.lines import is_compressed
+from semrank.transforms.streams.parquet import MAGIC, read_batches, read_schema
+from semrank.transforms.streams.times import written_times
+from semrank.transforms.streams.urls import canonicalize
+
+TABLES: dict[str, TableSchema] = {table.name: table for table in (PAGES, LINKS, CLICKS)}
+"""The tables that users bring."""
+
+PARQUET, JSON_LINES = "parquet", "json-lines"
+
+JSON_BLOCK_BYTES = 1 << 20
+"""Bytes of JSON Lines that are parsed at once."""
+
+_URL_COLUMNS = {
+    "pages": {"url": ""},
+    "links": {"source_url": "source-", "target_url": "target-"},
+    "clicks": {"url": ""},
+}
+
+MAX_KEYWORDS = 10_000
+"""Keywords of a row that are taken: long texts have some thousand different words."""
+
+MAX_KEYWORD_CHARS = 1_000
+"""Characters of a keyword, as of a title; what is longer is no keyword."""
+
+
+def table_format(head: bytes, source: str) -> str:
+    """Which of the two formats a file has, from its first bytes (some hundred are enough).
+
+    Raises:
+        InputError: it is neither.
+    """
+    if head.startswith(MAGIC):
+        return PARQUET
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not text or text.startswith(b"{") or is_compressed(head):
+        return JSON_LINES
+    raise InputError(f"{source}: begins with {head[:16]!r}, expected a Parquet file or JSON Lines")
+
+
+def check_parquet(stream: BinaryIO, *, table: str, source: str) -> None:
+    """Hold the columns of a Parquet file to a table.
+
+    Raises:
+        InputError: the file is unreadable, a required column is missing, or a column's type does not convert.
+    """
+    _check_columns(read_schema(stream, source), TABLES[table], source)
+
+
+def _check_columns(schema: pa.Schema, expected: TableSchema, source: str) -> None:
+    for field in expected.schema:
+        position = schema.get_field_index(field.name)
+        if position < 0 and not field.nullable:
+            raise InputError(
+                f"{source}: table {expected.name}: column '{field.name}' is missing; found columns {schema.names}, "
+                f"expected at least {list(expected.required)}"
+            )
+        if position >= 0 and not _converts(schema.field(position).type, field.type):
+            raise InputError(
+                f"{source}: table {expected.name}: column '{field.name}' has type {schema.field(position).type}, "
+                f"expected {field.type}"
+            )
+
+
+def _converts(found: pa.DataType, expected: pa.DataType) -> bool:
+    """Whether values of one type can be read as another's without guessing what they mean."""
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    if pa.types.is_null(found) or found == expected:
+        return True
+    if pa.types.is_list(expected):
+        listed = pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found)
+        return listed and _converts(found.value_type, expected.value_type)
+    textual = pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
+    if pa.types.is_string(expected):
+        return bool(textual)
+    numeric = pa.types.is_integer(found) or pa.types.is_floating(found) or pa.types.is_decimal(found)
+    if pa.types.is_timestamp(expected):
+        return bool(textual or numeric or pa.types.is_timestamp(found) or pa.types.is_date(found))
+    return bool(pa.types.is_integer(expected) and numeric)
+
+
+def read_parquet(
+    stream: BinaryIO, *, table: str, source: str, groups: Sequence[int] | None = None
+) -> Iterator[SourceBatch]:
+    """Batches of a Parquet file.
+
+    Args:
+        stream: seekable binary stream.
+        table: `pages`, `links` or `clicks`.
+        source: name of the file, for messages.
+        groups: row groups to read, all if None.
+
+    Raises:
+        InputError: the file is unreadable, a required column is missing, or a column's type does not convert.
+    """
+    expected = TABLES[table]
+    check_parquet(stream, table=table, source=source)
+    builder = BatchBuilder(table)
+    for rows in read_batches(stream, source, columns=expected.schema.names, groups=groups):
+        prepared, invalid = _prepared(rows.table, expected)
+        conformed = conform(prepared, expected, check_nulls=False)
+        _settle(builder, expected, conformed, pc.coalesce(rows.reasons, invalid), _row_quote(rows.table))
+        yield from builder.drain()
+    yield from builder.drain(last=True)
+
+
+def read_json_lines(stream: BinaryIO, *, table: str, source: str) -> Iterator[SourceBatch]:
+    """Batches of a file of JSON Lines; never raises for what is in it.
+
+    Args:
+        stream: whole lines, perhaps compressed.
+        table: `pages`, `links` or `clicks`.
+        source: name of the file, for reject rows.
+    """
+    expected = TABLES[table]
+    builder = BatchBuilder(table)
+    block: list[bytes] = []
+    size = 0
+    for line in read_lines(stream):
+        if line.problem is not None:
+            builder.reject(line.problem, f"{source} {quote(line.data)}")
+            continue
+        block.append(line.data)
+        size += len(line.data)
+        if size >= JSON_BLOCK_BYTES:
+            _settle_lines(builder, expected, block)
+            yield from builder.drain()
+            block, size = [], 0
+    if block:
+        _settle_lines(builder, expected, block)
+    yield from builder.drain(last=True)
+
+
+def _settle_lines(builder: BatchBuilder, expected: TableSchema, lines: list[bytes]) -> None:
+    rows = _parse_together(lines, expected)
+    if rows is None:
+        rows, lines = _parse_one_by_one(builder, lines, expected)
+    prepared, invalid = _prepared(rows, expected)
+    _settle(builder, expected, conform(prepared, expected, check_nulls=False), invalid, lambda row: quote(lines[row]))
+
+
+def _parse_together(lines: list[bytes], expected: TableSchema) -> pa.Table | None:
+    """The rows by Arrow's parser, which is fast and strict; None where a line is not as it should be."""
+    content = b"\n".join(lines)
+    schema = pa.schema([(field.name, _json_type(field.type)) for field in expected.schema])
+    try:
+        content.decode("utf-8")
+        table = pyarrow.json.read_json(
+            io.BytesIO(content),
+            read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(content) + 1),
+            parse_options=pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+        )
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
+    return table if table.num_rows == len(lines) else None
+
+
+def _json_type(dtype: pa.DataType) -> pa.DataType:
+    """Times are read as texts, whose notations are many, and integers as they come, to be checked afterwards."""
+    if pa.types.is_timestamp(dtype):
+        return pa.string()
+    return pa.int64() if pa.types.is_integer(dtype) else dtype
+
+
+def _parse_one_by_one(builder: BatchBuilder, lines: list[bytes], expected: TableSchema) -> tuple[pa.Table, list[bytes]]:
+    """The rows of the lines that are objects with values of the right kinds, and those lines."""
+    kept: list[bytes] = []
+    columns: list[list[Any]] = [[] for _ in expected.schema]
+    for line in lines:
+        parsed = parse_object(line)
+        if isinstance(parsed, str):
+            builder.reject(parsed, quote(line))
+            continue
+        values: list[Any] = []
+        for field in expected.schema:
+            value, fits = _json_value(parsed.get(field.name), field.type)
+            if not fits:
+                builder.reject(f"{_kebab(field.name)}-invalid", quote(line))
+                break
+            values.append(value)
+        else:
+            kept.append(line)
+            for column, value in zip(columns, values, strict=True):
+                column.append(value)
+    arrays = [pa.array(values, _json_type(field.type)) for values, field in zip(columns, expected.schema, strict=True)]
+    return pa.table(arrays, names=expected.schema.names), kept
+
+
+def _json_value(value: Any, dtype: pa.DataType) -> tuple[Any, bool]:
+    """A JSON value as a column of the type takes it, and whether it does."""
+    if value is None:
+        return None, True
+    if pa.types.is_string(dtype):
+        return (_whole(value), True) if isinstance(value, str) else (None, False)
+    if pa.types.is_boolean(dtype):
+        return value, isinstance(value, bool)
+    if pa.types.is_list(dtype):
+        fits = isinstance(value, list) and all(isinstance(word, str) for word in value)
+        return ([_whole(word) for word in value], True) if fits else (None, False)
+    if isinstance(value, bool):
+        return None, False
+    if pa.types.is_timestamp(dtype):
+        return (_whole(str(value)), True) if isinstance(value, str | int | float) else (None, False)
+    number = whole_number(value)
+    fits = number is not None and -(2**63) <= number < 2**63
+    return number if fits else None, fits or value != value  # not a number is how data frames write null
+
+
+def _whole(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _prepared(rows: pa.Table, expected: TableSchema) -> tuple[pa.Table, pa.Array]:
+    """The rows with columns brought to types that convert as a whole, and why single rows don't.
+
+    Returns:
+        (the rows, string[n] with the reason of rows that have a value that does not convert, else null).
+    """
+    invalid = pa.nulls(rows.num_rows, pa.string())
+    for field in expected.schema:
+        position = rows.schema.get_field_index(field.name)
+        if position < 0:
+            continue
+        before = column_array(rows.column(position))
+        after = _convertible(before, field.type)
+        if after is before:
+            continue
+        lost = pc.and_(pc.is_valid(before), pc.is_null(after))
+        if pa.types.is_floating(before.type):  # not a number is how data frames write null
+            lost = pc.and_(lost, pc.invert(pc.is_nan(before)))
+        invalid = pc.if_else(pc.and_(lost, pc.is_null(invalid)), f"{_kebab(field.name)}-invalid", invalid)
+        rows = rows.set_column(position, field.name, after)
+    return rows, invalid
+
+
+def _convertible(column: pa.Array, dtype: pa.DataType) -> pa.Array:
+    """The column with null in place of values that `dtype` can't hold; the column itself where that is no matter."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_timestamp(dtype):
+        is_time = pa.types.is_timestamp(column.type) or pa.types.is_date(column.type) or pa.types.is_null(column.type)
+        return _datable(column) if is_time else written_times(_written(column))
+    if pa.types.is_integer(dtype) and column.type != dtype:
+        if pa.types.is_decimal(column.type):
+            column = column.cast(pa.float64())
+        if pa.types.is_floating(column.type):
+            # Beyond 2^53 a float64 is no exact integer; no column of ours comes near.
+            whole = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), 2.0**53))
+            column = pc.if_else(whole, column, None).cast(pa.int64())
+        if pa.types.is_integer(column.type):
+            limit = 1 << (dtype.bit_width - 1)
+            fits = pc.and_(pc.greater_equal(column, -limit), pc.less(column, limit))
+            return pc.if_else(fits, column, None)
+    return column
+
+
+def _datable(column: pa.Array) -> pa.Array:
+    """Times with null in place of those that no calendar date has; the column itself where each has one."""
+    if pa.types.is_null(column.type) or getattr(column.type, "unit", None) == "ns":  # these end in 2262
+        return column
+    first, last = (pa.scalar(day).cast(column.type) for day in (date.min, date.max))
+    ticks = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
+    dated = pc.and_(pc.greater_equal(ticks, first.value), pc.less_equal(ticks, last.value))
+    return column if pc.all(dated).as_py() is not False else pc.if_else(dated, column, None)
+
+
+def _written(column: pa.Array) -> pa.BinaryArray:
+    """Times as texts; numbers of seconds in decimals."""
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    if pa.types.is_floating(column.type):
+        values = [None if value is None or value != value else repr(value) for value in column.to_pylist()]
+        return pa.array(values, pa.string()).cast(pa.binary())
+    return column.cast(pa.string()).cast(pa.binary())
+
+
+def _settle(
+    builder: BatchBuilder, expected: TableSchema, rows: pa.Table, reasons: pa.Array, quote_row: Callable[[int], str]
+) -> None:
+    """Use the rows that can be used, reject the others.
+
+    Args:
+        builder: collects both.
+        expected: the table.
+        rows: conformed but for nulls in required columns.
+        reasons: string[n], why a row can't be used, null where nothing is known against it.
+        quote_row: text of row i for the reject row.
+    """
+    for field in expected.schema:
+        column = column_array(rows[field.name])
+        if field.name == "position":
+            rows, column = _ranked(builder, rows, column)
+        if field.name in _URL_COLUMNS[expected.name]:
+            urls = canonicalize(column)
+            prefix = _URL_COLUMNS[expected.name][field.name]
+            reasons = pc.coalesce(reasons, pc.binary_join_element_wise(prefix, urls.reasons, ""))
+            rows = rows.set_column(rows.schema.get_field_index(field.name), field.name, urls.urls)
+        elif pa.types.is_list(field.type):
+            rows = rows.set_column(rows.schema.get_field_index(field.name), field.name, _bounded_words(builder, column))
+        elif not field.nullable:
+            missing = pc.is_null(column)
+            if pa.types.is_string(field.type):
+                missing = pc.or_(missing, pc.equal(pc.fill_null(pc.utf8_trim_whitespace(column), ""), ""))
+            if field.name == "query":  # keywords, where given, stand in the place of the query's words
+                words = pc.fill_null(pc.list_value_length(column_array(rows["keywords"])), 0)
+                missing = pc.and_(missing, pc.equal(words, 0))
+                rows = rows.set_column(rows.schema.get_field_index("query"), "query", pc.fill_null(column, ""))
+            reasons = pc.coalesce(reasons, pc.if_else(missing, f"{_kebab(field.name)}-missing", None))
+    good = pc.is_null(reasons)
+    builder.add(expected.name, rows.filter(good))
+    builder.use(int(pc.sum(good).as_py() or 0))
+    bad = np.flatnonzero(~good.to_numpy(zero_copy_only=False))
+    for row, reason in zip(bad.tolist(), reasons.take(pa.array(bad)).to_pylist(), strict=True):
+        builder.reject(reason, quote_row(row))
+
+
+def _ranked(builder: BatchBuilder, rows: pa.Table, column: pa.Int32Array) -> tuple[pa.Table, pa.Int32Array]:
+    """The rows with null in place of a position below 1, which is how some write that there was none."""
+    unknown = pc.fill_null(pc.less(column, 1), False)
+    builder.count("position-below-one", int(pc.sum(unknown).as_py() or 0))
+    column = pc.if_else(unknown, None, column)
+    return rows.set_column(rows.schema.get_field_index("position"), "position", column), column
+
+
+def _bounded_words(builder: BatchBuilder, words: pa.ListArray) -> pa.ListArray:
+    """The lists without nulls, and without words that are too many or too long, which are counted."""
+    flat = words.flatten()
+    starts = np.concatenate([[0], np.cumsum(pc.fill_null(pc.list_value_length(words), 0).to_numpy(), dtype=np.int64)])
+    place = np.arange(len(flat)) - np.repeat(starts[:-1], np.diff(starts))
+    valid = flat.is_valid().to_numpy(zero_copy_only=False)
+    short = pc.fill_null(pc.less_equal(pc.utf8_length(flat), MAX_KEYWORD_CHARS), False).to_numpy(zero_copy_only=False)
+    kept = short & (place < MAX_KEYWORDS)
+    if kept.all():
+        return words
+    builder.count("keywords-cut", int(np.count_nonzero(valid & ~kept)))
+    offsets = np.concatenate([[0], np.cumsum(kept, dtype=np.int64)])[starts].astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), flat.filter(pa.array(kept)), mask=words.is_null())
+
+
+def _kebab(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _row_quote(rows: pa.Table) -> Callable[[int], str]:
+    def quoted(row: int) -> str:
+        values = {name: _value(column[row]) for name, column in zip(rows.column_names, rows.columns, strict=True)}
+        short = {key: value[:200] if isinstance(value, str) else value for key, value in values.items()}
+        return json.dumps(short, ensure_ascii=False, default=str)[:MAX_REJECT_CHARS]
+
+    return quoted
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    """A value as Python has it; times that Python's are too coarse or too short for as ticks of their unit."""
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError):
+        return scalar.value

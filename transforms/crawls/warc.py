@@ -1,0 +1,196 @@
+"""WARC (0.17, 1.0, 1.1) and ARC files: responses become pages, links and aliases.
+
+| record | fate |
+|---|---|
+| response with HTML or plain text, status 2xx | page, its links, and aliases from a refresh or canonical link |
+| resource with HTML or plain text | the same, status unknown |
+| PDF or XML with a title, status 2xx | page with this title, without text and links |
+| redirect (301, 302, 303, 307, 308) | alias |
+| response 404 or 410 | page row without text |
+| response 304, revisit of the same URL | history row: the page was visited, its content is the one with this digest |
+| revisit of another URL's content, status 2xx | page row with that content, but without links |
+| revisit with another status | as a response with that status |
+| other statuses, other content types, requests, metadata, warcinfo, conversion | ignored, by reason |
+| damaged, truncated, too large, without a usable URL | rejected, by reason |
+
+A page that asks not to be indexed keeps its row and links, but not its title and text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from semrank.transforms.crawls.archive import ARC_TYPE, Record, read_records
+from semrank.transforms.crawls.bounded import UnreadableError, read_page, time_limit
+from semrank.transforms.crawls.charsets import decode_html
+from semrank.transforms.crawls.documents import document_title, may_have_title
+from semrank.transforms.crawls.html import MAX_TEXT_CHARS, guess_language
+from semrank.transforms.crawls.media import (
+    PAGE_TYPES,
+    PLAIN_TEXT,
+    XHTML_TYPES,
+    computed_type,
+    may_be_page,
+    media_type,
+)
+from semrank.transforms.crawls.pages import (
+    NOT_MODIFIED,
+    CrawlLimits,
+    Fetch,
+    asks_not_to_be_indexed,
+    content_digest,
+    page,
+    settle_revisit,
+    settle_status,
+    unchanged,
+    unindexed,
+)
+from semrank.transforms.crawls.payload import Body, HttpMessage, decode_body, parse_http
+from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
+from semrank.transforms.streams.dates import microseconds
+from semrank.transforms.streams.urls import canonical_url
+
+STAGE = "warc"
+
+
+def read(
+    stream: BinaryIO,
+    *,
+    source: str,
+    start: int = 0,
+    end: int | None = None,
+    limits: CrawlLimits = CrawlLimits(),  # noqa: B008 - immutable
+) -> Iterator[SourceBatch]:
+    """Batches of a WARC or ARC file, or of the records that begin in bytes [start, end) of it.
+
+    Args:
+        stream: seekable binary stream; gzip, zstd and uncompressed files are told apart by their first bytes.
+        source: name of the file, for reject rows.
+        start: first byte of the range.
+        end: first byte after the range, None for the end of the file.
+        limits: bounds on what is taken.
+    """
+    builder = BatchBuilder(STAGE)
+    for record in read_records(stream, start=start, end=end, max_record_bytes=limits.max_record_bytes):
+        described = f"{source} {record.describe()}"
+        try:
+            _settle(builder, record, described, limits)
+        except UnreadableError as cause:
+            builder.reject(cause.reason, described)
+        yield from builder.drain()
+    yield from builder.drain(last=True)
+
+
+def _settle(builder: BatchBuilder, record: Record, described: str, limits: CrawlLimits) -> None:
+    if record.problem is not None:
+        builder.reject(record.problem, described)
+    elif record.kind in ("response", "resource", "revisit"):
+        raw_url = record.headers.get("warc-target-uri", "")
+        url, reason = canonical_url(raw_url)
+        if url is None and reason == "scheme-unsupported":
+            builder.ignore("not-web")  # dns:, file: and what crawlers note about themselves
+        elif url is None:
+            builder.reject(reason or "url-invalid", described)
+        else:
+            _settle_fetch(builder, record, url, described, limits)
+    else:
+        builder.ignore(record.kind or "record-type-missing")
+
+
+def _settle_fetch(builder: BatchBuilder, record: Record, url: str, described: str, limits: CrawlLimits) -> None:
+    fetched_at = microseconds(record.headers.get("warc-date"))
+    if fetched_at is None:
+        builder.count("date-missing-or-invalid")
+    if "warc-truncated" in record.headers:
+        builder.count("payload-cut-by-crawler")
+    digest = record.headers.get("warc-payload-digest")
+    if record.kind == "revisit":
+        visit = parse_http(record.block)
+        fetch = Fetch(url, fetched_at, visit.status if visit else None, digest, described)
+        settle_revisit(builder, fetch, visit.headers if visit else None, record.headers, limits.robots_name)
+        return
+    content_type = media_type(record.headers.get("content-type"))
+    if record.kind == "resource" and content_type != "application/http":
+        message = HttpMessage(200, {"content-type": record.headers.get("content-type", "")}, record.block)
+        fetch = Fetch(url, fetched_at, None, digest, described)
+    else:
+        parsed = parse_http(record.block) or _without_header(record)
+        if parsed is None:
+            builder.reject("http-header-invalid", described)
+            return
+        message = parsed
+        fetch = Fetch(url, fetched_at, parsed.status or None, digest, described)
+    if message.status == NOT_MODIFIED:
+        unchanged(builder, fetch)
+    elif not settle_status(builder, fetch, message.headers.get("location")):
+        _settle_content(builder, fetch, message, limits)
+
+
+def _without_header(record: Record) -> HttpMessage | None:
+    """A response of an ARC file that has no HTTP header, as HTTP 0.9 had none and some writers leave out; status 0."""
+    if ARC_TYPE not in record.headers:
+        return None
+    content_type = record.headers[ARC_TYPE]
+    return HttpMessage(0, {"content-type": content_type if "/" in content_type else ""}, record.block)
+
+
+def _settle_content(builder: BatchBuilder, fetch: Fetch, message: HttpMessage, limits: CrawlLimits) -> None:
+    told = message.content_type
+    if not may_be_page(told) and not may_have_title(told):
+        builder.ignore("not-html")
+        return
+    with time_limit(limits.record_seconds):
+        body = decode_body(message, limits.max_record_bytes)
+    computed = computed_type(told, body.content, nosniff=message.nosniff)
+    if computed not in PAGE_TYPES:
+        _settle_document(builder, _digested(fetch, body.content), message, body, computed, limits)
+    elif body.problem is not None and not body.content:
+        builder.reject(body.problem, fetch.record)
+    else:
+        _settle_page(builder, _digested(fetch, body.content), message, body, computed, limits)
+
+
+def _settle_page(
+    builder: BatchBuilder, fetch: Fetch, message: HttpMessage, body: Body, computed: str, limits: CrawlLimits
+) -> None:
+    if computed == PLAIN_TEXT and asks_not_to_be_indexed(message.headers, limits.robots_name):
+        unindexed(builder, fetch)
+    elif computed == PLAIN_TEXT:
+        with time_limit(limits.record_seconds):
+            text = decode_html(body.content, message.charset)[:MAX_TEXT_CHARS].strip()
+            language = guess_language(text)
+        page(builder, fetch, title=None, text=text, language=language)
+    else:
+        html = read_page(
+            body.content,
+            seconds=limits.record_seconds,
+            url=fetch.url,
+            charset=message.charset,
+            robots=message.headers.get("x-robots-tag"),
+            refresh=message.headers.get("refresh"),
+            max_links=limits.max_links,
+            robots_name=limits.robots_name,
+            xml=computed in XHTML_TYPES,
+        )
+        page(builder, fetch, title=html.title, text=html.text or "", language=html.language, links=html.links)
+    if body.problem is not None:
+        builder.count(body.problem)
+
+
+def _settle_document(
+    builder: BatchBuilder, fetch: Fetch, message: HttpMessage, body: Body, computed: str, limits: CrawlLimits
+) -> None:
+    noindex = asks_not_to_be_indexed(message.headers, limits.robots_name)
+    title = None if noindex else document_title(computed, body.content, message.charset)
+    if title is None:
+        builder.ignore("not-html")
+    else:
+        page(builder, fetch, title=title, text="", language=None)
+
+
+def _digested(fetch: Fetch, content: bytes) -> Fetch:
+    """The fetch with a digest of its content, made here where the crawler gave none."""
+    if fetch.digest is not None:
+        return fetch
+    return Fetch(fetch.url, fetch.fetched_at, fetch.status, content_digest(content), fetch.record)

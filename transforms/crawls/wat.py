@@ -1,0 +1,152 @@
+"""WAT files of Common Crawl: metadata of WARC records as JSON, with the links of each page.
+
+| record | fate |
+|---|---|
+| metadata of a response with HTML, status 2xx | page row without text, its links, and aliases |
+| metadata of a redirect; of a 404 or 410; of a revisit | as in WARC files |
+| metadata of other responses, requests, warcinfo and metadata records; warcinfo | ignored, by reason |
+| damaged, not JSON, without a usable URL | rejected, by reason |
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from semrank.transforms.crawls.archive import Record, read_records
+from semrank.transforms.crawls.html import MAX_TITLE_CHARS
+from semrank.transforms.crawls.links import PageLinks, squeeze
+from semrank.transforms.crawls.media import HTML_TYPES, media_type
+from semrank.transforms.crawls.pages import CrawlLimits, Fetch, page, settle_revisit, settle_status
+from semrank.transforms.crawls.payload import combined_headers
+from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
+from semrank.transforms.streams.dates import microseconds
+from semrank.transforms.streams.json_lines import status_code
+from semrank.transforms.streams.urls import canonical_url
+
+STAGE = "wat"
+
+_LINK_PATHS = frozenset({"A@/href", "AREA@/href"})
+_FRAME_PATHS = frozenset({"FRAME@/src", "IFRAME@/src"})
+
+
+def read(
+    stream: BinaryIO,
+    *,
+    source: str,
+    start: int = 0,
+    end: int | None = None,
+    limits: CrawlLimits = CrawlLimits(),  # noqa: B008 - immutable
+) -> Iterator[SourceBatch]:
+    """Batches of a WAT file, or of the records that begin in bytes [start, end) of it; see `warc.read`."""
+    builder = BatchBuilder(STAGE)
+    for record in read_records(stream, start=start, end=end, max_record_bytes=limits.max_record_bytes):
+        _settle(builder, record, f"{source} {record.describe()}", limits)
+        yield from builder.drain()
+    yield from builder.drain(last=True)
+
+
+def _settle(builder: BatchBuilder, record: Record, described: str, limits: CrawlLimits) -> None:
+    if record.problem is not None:
+        builder.reject(record.problem, described)
+        return
+    if record.kind != "metadata":
+        builder.ignore(record.kind or "record-type-missing")
+        return
+    try:
+        envelope = _member(json.loads(record.block), "Envelope")
+    except (ValueError, RecursionError):
+        builder.reject("json-invalid", described)
+        return
+    about = _member(envelope, "WARC-Header-Metadata")
+    kind = _text(about, "WARC-Type") or ""
+    if kind.lower() not in ("response", "revisit"):
+        builder.ignore(f"about-{kind.lower() or 'nothing'}")
+        return
+    url, reason = canonical_url(_text(about, "WARC-Target-URI") or record.headers.get("warc-target-uri", ""))
+    if url is None:
+        if reason == "scheme-unsupported":
+            builder.ignore("not-web")
+        else:
+            builder.reject(reason or "url-invalid", described)
+        return
+    http = _member(envelope, "Payload-Metadata", "HTTP-Response-Metadata")
+    fetch = Fetch(
+        url,
+        microseconds(_text(about, "WARC-Date")),
+        status_code(_member(http, "Response-Message").get("Status")),
+        _text(about, "WARC-Payload-Digest"),
+        described,
+    )
+    if fetch.fetched_at is None:
+        builder.count("date-missing-or-invalid")
+    headers = _headers(_member(http, "Headers"))
+    if kind.lower() == "revisit":
+        told = {name.lower(): value for name, value in about.items() if isinstance(value, str)}
+        settle_revisit(builder, fetch, headers if http else None, told, limits.robots_name)
+    elif not settle_status(builder, fetch, headers.get("location")):
+        _settle_page(builder, fetch, headers, _member(http, "HTML-Metadata"), limits)
+
+
+def _headers(told: dict[str, Any]) -> dict[str, str]:
+    """The headers by lower-case name; repeated ones are lists, or differ in case."""
+    values: dict[str, list[str]] = {}
+    for name, value in told.items():
+        several = value if isinstance(value, list) else [value]
+        values.setdefault(name.lower(), []).extend(one for one in several if isinstance(one, str))
+    return combined_headers({name: several for name, several in values.items() if several})
+
+
+def _settle_page(
+    builder: BatchBuilder, fetch: Fetch, headers: dict[str, str], html: dict[str, Any], limits: CrawlLimits
+) -> None:
+    content_type = media_type(headers.get("content-type"))
+    if not html and content_type not in HTML_TYPES:
+        builder.ignore("not-html")
+        return
+    head = _member(html, "Head")
+    links = PageLinks(fetch.url, limits.max_links, limits.robots_name)
+    base = _text(head, "Base")
+    if base is not None:
+        links.base(base)
+    if "x-robots-tag" in headers:
+        links.robots.header(headers["x-robots-tag"])
+    for meta in _members(head, "Metas"):
+        links.robots.meta(_text(meta, "name") or "", _text(meta, "content") or "")
+    for link in _members(head, "Link"):
+        if "canonical" in (_text(link, "rel") or "").lower().split():
+            links.canonical_link(_text(link, "url") or "")
+    for link in _members(html, "Links"):
+        if _text(link, "path") in _LINK_PATHS and (href := _text(link, "url")) is not None:
+            links.link(href, _text(link, "text") or _text(link, "alt"), _text(link, "rel"))
+        elif _text(link, "path") in _FRAME_PATHS and (src := _text(link, "url")) is not None:
+            links.frame(src)
+    refreshes = [headers["refresh"]] if "refresh" in headers else []
+    refreshes += [
+        _text(meta, "content") or ""
+        for meta in _members(head, "Metas")
+        if (_text(meta, "http-equiv") or "").strip().lower() == "refresh"
+    ]
+    for content in refreshes:
+        links.refresh_to(content)
+    title = None if links.noindex else squeeze(_text(head, "Title"), MAX_TITLE_CHARS)
+    page(builder, fetch, title=title or "", text=None, language=None, links=links)
+
+
+def _member(value: Any, *path: str) -> dict[str, Any]:
+    """The object at a path of names; empty where there is none."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _members(value: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """The objects in a list member."""
+    listed = value.get(name)
+    return [element for element in listed if isinstance(element, dict)] if isinstance(listed, list) else []
+
+
+def _text(value: dict[str, Any], name: str) -> str | None:
+    text = value.get(name)
+    return text if isinstance(text, str) else None

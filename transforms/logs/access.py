@@ -1,0 +1,436 @@
+"""From the requests of an access log to page views of people: what the formats of web servers have in common.
+
+In this order a request is rejected (nobody can tell what it was) or ignored (it is no person's view of a page):
+
+| reason | kind | meaning |
+|---|---|---|
+| time-invalid | rejected | no point in time |
+| status-invalid | rejected | no HTTP status |
+| status-error | ignored | status 400 or more |
+| redirect | ignored | status 1xx or 3xx except 304: the browser asks again for the page it is sent to |
+| request-empty, request-invalid | rejected | no request line (`""`, `-`), or not HTTP: bytes of TLS, of a port scan |
+| not-get | ignored | another method than GET |
+| robot | ignored | by its user agent |
+| static-asset | ignored | by the extension of its path: style, script, image, font, sound, film, data |
+| referrer-spam | ignored | the referrer is a known spammer's |
+| host-missing, url-... | rejected | the page has no usable address |
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from semrank.transforms.columnar.arrays import column_array
+from semrank.transforms.logs.fates import Bools, Fates, Quote, Tally, truths
+from semrank.transforms.logs.options import LogOptions
+from semrank.transforms.logs.quotes import quote_line
+from semrank.transforms.logs.records import read_blocks
+from semrank.transforms.logs.robots import are_robots
+from semrank.transforms.logs.searches import ReferrerReader, escaped, site_query
+from semrank.transforms.logs.users import visitor_ids
+from semrank.transforms.logs.visits import VISITS, LogBatch
+from semrank.transforms.streams.spans import Bytes, Int32s, Lines, Spans, numbers_at, slices, value_spans, window
+from semrank.transforms.streams.texts import Memo
+from semrank.transforms.streams.urls import canonical_url, host_of
+
+ASSET_EXTENSIONS = (
+    *("css", "less", "scss", "js", "mjs", "map", "wasm", "json", "xml", "rss", "atom", "webmanifest", "txt"),
+    *("gif", "png", "jpg", "jpeg", "jpe", "jfif", "webp", "avif", "apng", "svg", "svgz", "ico", "cur", "bmp", "tif"),
+    *("tiff", "heic", "heif", "psd", "eps", "woff", "woff2", "ttf", "otf", "eot", "swf", "flv", "class", "jar", "cab"),
+    *("mp3", "m4a", "aac", "ogg", "oga", "opus", "wav", "wma", "flac", "mid", "midi", "mp4", "m4v", "webm", "ogv"),
+    *("mov", "avi", "wmv", "mpg", "mpeg", "mkv", "ts", "m3u8", "mpd", "vtt", "srt"),
+    *("zip", "gz", "tgz", "bz2", "xz", "zst", "7z", "rar", "tar", "exe", "msi", "dmg", "iso", "apk", "deb", "rpm"),
+)
+"""Extensions of what pages are made of and of what is stored rather than read. Documents (pdf, doc, ...) are pages."""
+
+DEFAULT_SCHEME = "https"
+"""Scheme of pages where neither the log nor `--log-site` tells it."""
+
+_ASSET_PATTERN = rf"(?i)^[^?#]*\.(?:{'|'.join(ASSET_EXTENSIONS)})(?:[?#;]|$)"
+_PLAIN_TARGET = r"^/(?:[A-Za-z0-9_~-][A-Za-z0-9_.~-]*(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)*/?)?$"
+_PLAIN_TARGET_BYTES = 2_000  # far below the limit of canonical URLs, whatever the host
+_METHOD = r"^[A-Z][A-Z_-]{2,19}$"
+_METHOD_BYTES = 21
+_GET = b"GET "
+_HTTP_N_N, _HTTP_N = b" HTTP/0.0", b" HTTP/0"  # 0 is any digit
+_NONE = pa.array([b"", b"-"], pa.binary())
+_NO_HOST = r"(?s)^(?:|[-_]|.*[*~^$()\\ ].*)$"
+
+_CANONICAL = pa.schema([("url", pa.string()), ("reason", pa.string())])
+_SEARCHES = pa.schema([("query", pa.string())])
+_REFERRERS = pa.schema(
+    [
+        ("url", pa.string()),
+        ("host", pa.string()),
+        ("query", pa.string()),
+        ("position", pa.int32()),
+        ("site_query", pa.string()),
+        ("is_spam", pa.bool_()),
+    ]
+)
+
+_FIRST_SUCCESS, _FIRST_REDIRECT, _NOT_MODIFIED, _FIRST_ERROR = 200, 300, 304, 400
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Requests of a block as logged, before any judgement.
+
+    All columns have length n; a column that is None and a value that is null were not recorded, and nobody is judged by
+    what was not recorded.
+
+    Attributes:
+        client: address or host name of the client, binary.
+        account: name of the logged-in user, binary; empty or `-` where there is none.
+        times: timestamp[us, UTC], null where the log has none that can be read.
+        method: binary.
+        target: what was asked for: path and query, or an absolute URL, binary.
+        host: name (and perhaps port) of the host asked, binary; empty or `-` where there is none.
+        secure: whether the request came over TLS, bool; null where the log does not tell.
+        status: binary.
+        referrer: binary; empty or `-` where there was none.
+        agent: binary.
+        quote: text of record i for a reject row, without what could identify the visitor.
+    """
+
+    client: pa.BinaryArray | Spans
+    account: pa.BinaryArray | Spans | None
+    times: pa.TimestampArray
+    method: pa.BinaryArray | None
+    target: pa.BinaryArray
+    host: pa.BinaryArray | Spans | None
+    secure: pa.BooleanArray | None
+    status: pa.BinaryArray | None
+    referrer: pa.BinaryArray | Spans | None
+    agent: pa.BinaryArray | None
+    quote: Quote
+
+
+def read_access_log(stream: BinaryIO, stage: str, options: LogOptions, read_lines: RequestLines) -> Iterator[LogBatch]:
+    """Batches of page views of a log whose records are lines.
+
+    Args:
+        stream: whole lines, perhaps compressed.
+        stage: name of the format, for reject rows.
+        options: see `LogOptions`.
+        read_lines: hands the requests of some lines to the reader, counts header lines and lines in no known layout.
+    """
+    reader = AccessReader(options)
+
+    def read(lines: Lines, tally: Tally) -> None:
+        read_lines(lines, reader, tally)
+
+    return read_blocks(stream, stage, read, quote_line)
+
+
+def split_requests(data: bytes | pa.Buffer, starts: Int32s, ends: Int32s) -> tuple[pa.BinaryArray, pa.BinaryArray]:
+    """Method and target of the request lines [starts[i], ends[i]) in `data`, binary[n] each.
+
+    The method ends at the first space; the protocol at the end is taken off if it is there (HTTP/0.9 had none), so
+    spaces inside a target, which clients should have escaped, stay in it. No space within `_METHOD_BYTES` gives an
+    empty method.
+    """
+    if not len(starts) or not len(data):
+        nothing = pa.array([b""] * len(starts), pa.binary())
+        return nothing, nothing
+    content = np.frombuffer(data, dtype=np.uint8)
+    length = _method_lengths(content, starts, ends)
+    room = ends - starts - length
+    stops = ends.copy()
+    version = (room >= len(_HTTP_N_N)) & _are_digits(content, ends - 3) & _are_digits(content, ends - 1)
+    version &= (content[np.maximum(ends - 2, 0)] == ord(".")) & _say_http(content, ends - len(_HTTP_N_N))
+    stops[version] -= len(_HTTP_N_N)
+    short = np.flatnonzero(~version)
+    if len(short):
+        end = ends[short]
+        bare = (room[short] >= len(_HTTP_N)) & _are_digits(content, end - 1) & _say_http(content, end - len(_HTTP_N))
+        stops[short[bare]] -= len(_HTTP_N)
+    targets = slices(data, np.where(length > 0, starts + length + 1, starts).astype(np.int32), stops)
+    return slices(data, starts, starts + length), targets
+
+
+def _method_lengths(content: Bytes, starts: Int32s, ends: Int32s) -> Int32s:
+    """Length of the method at the head of each request line, 0 where there is none."""
+    lengths = np.full(len(starts), len(_GET) - 1, dtype=np.int32)
+    inside = np.maximum(np.minimum(starts, len(content) - len(_GET)), 0)
+    if len(content) >= len(_GET):
+        get = (inside == starts) & (numbers_at(content, inside, np.dtype(np.int32)) == _number(_GET))
+    else:
+        get = np.zeros(len(starts), dtype=np.bool_)
+    other = np.flatnonzero(~get)
+    if len(other):
+        head = window(content, starts[other], _METHOD_BYTES) == ord(" ")
+        lengths[other] = np.where(head.any(axis=1), head.argmax(axis=1), 0)
+    lengths[starts + lengths >= ends] = 0
+    return lengths
+
+
+def _are_digits(content: Bytes, places: Int32s) -> Bools:
+    digits: Bools = content[np.maximum(places, 0)] - ord("0") < 10
+    return digits
+
+
+def _say_http(content: Bytes, places: Int32s) -> Bools:
+    """Whether ` HTTP/` stands at each place."""
+    form = _HTTP_N[:-1]
+    if len(content) < len(form):
+        return np.zeros(len(places), dtype=np.bool_)
+    inside = np.maximum(np.minimum(places, len(content) - len(form)), 0)
+    word, rest = np.dtype(np.int32), np.dtype(np.int16)
+    said: Bools = (inside == places) & (numbers_at(content, inside, word) == _number(form[: word.itemsize]))
+    said &= numbers_at(content, inside + np.int32(word.itemsize), rest) == _number(form[word.itemsize :])
+    return said
+
+
+def _number(text: bytes) -> int:
+    return int.from_bytes(text, sys.byteorder, signed=True)
+
+
+RequestLines = Callable[[Lines, "AccessReader", Tally], None]
+
+
+class AccessReader:
+    """Judges requests and makes page views of them; remembers what it has worked out about URLs and referrers."""
+
+    def __init__(self, options: LogOptions) -> None:
+        self._options = options
+        self._site = (options.site or "").encode()
+        self._scheme = (options.site or DEFAULT_SCHEME).partition(":")[0].encode()
+        read_referrer = ReferrerReader(options.site_search, options.spam_domains)
+        self._urls = Memo(_canonical_rows)
+        self._agents = Memo(lambda agents: pa.table({"is_robot": are_robots(agents)}))
+        self._referrers = Memo(lambda values: _rows(map(read_referrer, values.to_pylist()), _REFERRERS))
+        self._searches = Memo(
+            lambda urls: _rows(
+                ((site_query(url.decode(), options.site_search),) for url in urls.to_pylist()), _SEARCHES
+            )
+        )
+
+    def add(self, requests: Requests, tally: Tally) -> None:
+        """Judge requests, count their fates and add the page views among them."""
+        fates = Fates(len(requests.target))
+        fates.reject("time-invalid", truths(requests.times.is_null()))
+        if requests.status is not None:
+            _judge_status(requests.status, fates)
+        _judge_request(requests.method, requests.target, fates)
+        if requests.agent is not None:
+            agents = self._agents.rows(requests.agent.fill_null(b""))
+            recorded = requests.agent.is_valid()
+            fates.ignore("robot", truths(pc.and_(recorded, column_array(agents["is_robot"]))))
+        asset = np.zeros(len(fates.alive), dtype=np.bool_)
+        asset[fates.alive] = truths(
+            pc.match_substring_regex(requests.target.filter(pa.array(fates.alive)), _ASSET_PATTERN)
+        )
+        fates.ignore("static-asset", asset)
+        self._add_views(requests, fates, tally)
+        tally.settle(fates, requests.quote)
+
+    def _add_views(self, requests: Requests, fates: Fates, tally: Tally) -> None:
+        referrers = None
+        if requests.referrer is not None:
+            referrers = self._read_referrers(requests.referrer.take(pa.array(np.flatnonzero(fates.alive))))
+            spam = np.zeros(len(fates.alive), dtype=np.bool_)
+            spam[fates.alive] = truths(column_array(referrers["is_spam"]))
+            fates.ignore("referrer-spam", spam)
+            referrers = referrers.filter(pc.invert(column_array(referrers["is_spam"])))
+        alive = pa.array(np.flatnonzero(fates.alive))
+        pages = self._canonical_targets(
+            requests.target.take(alive),
+            None if requests.host is None else requests.host.take(alive),
+            None if requests.secure is None else requests.secure.take(alive),
+        )
+        unusable = pa.nulls(len(fates.alive), pa.string())
+        unusable = pc.replace_with_mask(unusable, pa.array(fates.alive), column_array(pages["reason"]))
+        usable = pages["url"].is_valid()
+        fates.reject_each(unusable)
+        rows = alive.filter(column_array(usable))
+        if len(rows):
+            tally.add_visits(self._visits(requests, rows, pages.filter(usable), _filtered(referrers, usable)))
+
+    def _visits(self, requests: Requests, rows: pa.Array, pages: pa.Table, referrers: pa.Table | None) -> pa.Table:
+        urls = column_array(pages["url"])
+        account = None if requests.account is None else _dashless(requests.account.take(rows))
+        agent = None if requests.agent is None else requests.agent.take(rows)
+        users = visitor_ids(requests.client.take(rows), account, agent, self._options.salt)
+        count = len(rows)
+        asked = self._asked(urls)
+        if referrers is None:
+            referrer_url, query, position = (pa.nulls(count, kind) for kind in (pa.string(), pa.string(), pa.int32()))
+        else:
+            referrer_url = column_array(referrers["url"])
+            own = pc.equal(column_array(referrers["host"]), column_array(pages["host"])).fill_null(False)
+            site = pc.if_else(own, column_array(referrers["site_query"]), None)
+            engine = pc.if_else(own, None, column_array(referrers["query"]))
+            query = pc.coalesce(site, engine)
+            position = pc.if_else(pc.is_valid(engine), column_array(referrers["position"]), None)
+        is_search = asked.is_valid()
+        return pa.table(
+            {
+                "user_id": users,
+                "visited_at": requests.times.take(rows),
+                "url": urls,
+                "referrer_url": referrer_url,
+                "query": pc.coalesce(asked, query),
+                "position": pc.if_else(is_search, None, position),
+                "is_search": is_search,
+            },
+            schema=VISITS.schema,
+        )
+
+    def _asked(self, urls: pa.StringArray) -> pa.StringArray:
+        """What a page of the site's own search was asked for; null for other pages."""
+        if not self._options.site_search:
+            return pa.nulls(len(urls), pa.string())
+        asking = pc.match_substring(urls, "?")
+        asked = self._searches.rows(urls.filter(asking).cast(pa.binary()))
+        return pc.replace_with_mask(pa.nulls(len(urls), pa.string()), asking, column_array(asked["query"]))
+
+    def _read_referrers(self, values: pa.BinaryArray) -> pa.Table:
+        """What referrers say, table of `_REFERRERS`; the URL is null where none is recorded."""
+        read = self._referrers.rows(values.fill_null(b""))
+        if not values.null_count:
+            return read
+        url = pc.if_else(values.is_valid(), column_array(read["url"]), None)
+        return read.set_column(0, _REFERRERS.field(0), url)
+
+    def _canonical_targets(
+        self, targets: pa.BinaryArray, hosts: pa.BinaryArray | None, secure: pa.BooleanArray | None
+    ) -> pa.Table:
+        """Canonical URL and host of targets, or the reason why there is none: columns url, host, reason."""
+        origins = self._origins(len(targets), hosts, secure)
+        plain = truths(
+            pc.and_(
+                pc.match_substring_regex(targets, _PLAIN_TARGET),
+                pc.less(pc.binary_length(targets), _PLAIN_TARGET_BYTES),
+            )
+        )
+        roots = self._roots(origins, same=hosts is None)
+        homeless = pc.equal(pc.binary_length(origins), 0)
+        simple, other = pa.array(plain), pa.array(~plain)
+        data, starts, ends = value_spans(targets.filter(simple))
+        paths = slices(data, starts + np.int32(1), ends).cast(pa.string())
+        simple_roots = column_array(roots["url"].filter(simple))
+        found = self._other_targets(targets.filter(other), origins.filter(other))
+        nothing = pa.nulls(len(targets), pa.string())
+
+        def merged(simply: pa.StringArray, otherwise: pa.StringArray) -> pa.StringArray:
+            return pc.replace_with_mask(pc.replace_with_mask(nothing, simple, simply), other, otherwise)
+
+        urls = merged(pc.binary_join_element_wise(simple_roots, paths, ""), column_array(found["url"]))
+        reasons = merged(column_array(roots["reason"].filter(simple)), column_array(found["reason"]))
+        hosts_found = merged(column_array(roots["host"].filter(simple)), column_array(found["host"]))
+        relative = pc.starts_with(targets, b"/")
+        lost = pc.and_(homeless, relative)
+        return pa.table(
+            {
+                "url": pc.if_else(lost, None, urls),
+                "host": hosts_found,
+                "reason": pc.if_else(lost, "host-missing", reasons),
+            }
+        )
+
+    def _roots(self, origins: pa.BinaryArray, *, same: bool) -> pa.Table:
+        """Canonical addresses of the hosts' home pages, rows of the memo; `same` where all have one origin."""
+        few = origins.slice(0, 1) if same else origins
+        roots = self._urls.rows(pc.binary_join_element_wise(few, pa.scalar(b"/", pa.binary()), b""))
+        return roots.take(pa.array(np.zeros(len(origins), dtype=np.int64))) if same and len(origins) else roots
+
+    def _other_targets(self, targets: pa.BinaryArray, origins: pa.BinaryArray) -> pa.Table:
+        whole = pc.if_else(pc.starts_with(targets, b"/"), pc.binary_join_element_wise(origins, targets, b""), targets)
+        return self._urls.rows(whole)
+
+    def _origins(self, count: int, hosts: pa.BinaryArray | None, secure: pa.BooleanArray | None) -> pa.BinaryArray:
+        """Scheme and host of each request; empty where neither the log nor the options know the host."""
+        site = pa.repeat(pa.scalar(self._site, pa.binary()), count)
+        if hosts is None:
+            return site
+        named = told_hosts(hosts).fill_null(b"")
+        tls = pa.nulls(count, pa.bool_()) if secure is None else secure
+        tls = pc.if_else(pc.match_substring_regex(named, ":443$"), True, tls)
+        tls = pc.if_else(pc.match_substring_regex(named, ":80$"), False, tls)
+        unknown = pa.scalar(self._scheme, pa.binary())
+        schemes = pc.coalesce(
+            pc.if_else(tls, pa.scalar(b"https", pa.binary()), pa.scalar(b"http", pa.binary())), unknown
+        )
+        origins = pc.binary_join_element_wise(schemes, named, b"://")
+        return pc.if_else(pc.equal(pc.binary_length(named), 0), site, origins)
+
+
+def _rows(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pa.table([pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)], schema=schema)
+
+
+def _canonical_rows(values: pa.BinaryArray) -> pa.Table:
+    rows = _rows((canonical_url(escaped(value)) for value in values.to_pylist()), _CANONICAL)
+    return rows.append_column("host", host_of(rows["url"]))
+
+
+def told(values: pa.BinaryArray) -> pa.BinaryArray:
+    """The values with null in place of those that say "none"."""
+    return pc.if_else(pc.is_in(values, _NONE), None, values)
+
+
+def told_hosts(values: pa.BinaryArray) -> pa.BinaryArray:
+    """Names of hosts with null for what is none: dashes, nginx's catch-all `_`, wildcards, regular expressions."""
+    encoded = values.dictionary_encode()
+    known = encoded.dictionary
+    return pc.if_else(pc.match_substring_regex(known, _NO_HOST), None, known).take(encoded.indices)
+
+
+def with_query(paths: pa.BinaryArray, queries: pa.BinaryArray) -> pa.BinaryArray:
+    """Paths with the query strings that are logged by themselves, unless they have one already."""
+    asked = pc.and_(told(queries).is_valid(), pc.invert(pc.match_substring(paths.fill_null(b""), b"?")))
+    bare = pc.replace_substring_regex(queries, r"^\?", "")
+    return pc.if_else(asked, pc.binary_join_element_wise(paths, bare, pa.scalar(b"?", pa.binary())), paths)
+
+
+def _dashless(values: pa.BinaryArray) -> pa.BinaryArray:
+    """The values, those that say "none" made empty."""
+    filled = values.fill_null(b"")
+    return pc.if_else(pc.is_in(filled, _NONE), pa.scalar(b"", pa.binary()), filled)
+
+
+def _filtered(table: pa.Table | None, mask: pa.BooleanArray) -> pa.Table | None:
+    return None if table is None else table.filter(mask)
+
+
+def _judge_status(status: pa.BinaryArray, fates: Fates) -> None:
+    recorded = truths(status.is_valid())
+    encoded = status.fill_null(b"").dictionary_encode()
+    known = np.array([_status_number(value) for value in encoded.dictionary.to_pylist()], dtype=np.int64)
+    numbers = known[encoded.indices.to_numpy()]
+    fates.reject("status-invalid", recorded & (numbers == 0))
+    fates.ignore("status-error", numbers >= _FIRST_ERROR)
+    unserved = (numbers < _FIRST_SUCCESS) | (numbers >= _FIRST_REDIRECT)
+    fates.ignore("redirect", recorded & unserved & (numbers != _NOT_MODIFIED))
+
+
+def _status_number(value: bytes) -> int:
+    """An HTTP status; 0 if it is none."""
+    return int(value) if len(value) == 3 and value.isdigit() and value >= b"100" else 0
+
+
+def _judge_request(method: pa.BinaryArray | None, target: pa.BinaryArray, fates: Fates) -> None:
+    if method is None:
+        fates.reject("request-empty", truths(pc.is_in(target.fill_null(b""), _NONE)))
+        return
+    encoded = method.fill_null(b"").dictionary_encode()
+    known = encoded.dictionary
+
+    def each(answer: pa.BooleanArray) -> Bools:
+        answers: Bools = truths(answer)[encoded.indices.to_numpy()]
+        return answers
+
+    nothing = each(pc.is_in(known, _NONE))
+    if nothing.any():
+        fates.reject("request-empty", nothing & truths(pc.is_in(target.fill_null(b""), _NONE)))
+    fates.reject("request-invalid", ~each(pc.match_substring_regex(known, _METHOD)))
+    fates.ignore("not-get", ~each(pc.equal(known, pa.scalar(b"GET", pa.binary()))))

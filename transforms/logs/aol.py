@@ -1,0 +1,70 @@
+"""The query log that AOL published in 2006: AnonID, Query, QueryTime, ItemRank, ClickURL, with a header line.
+
+Times are taken as UTC. A query without a click (the last two fields empty or absent) is ignored; a query taken out by
+the publisher (`-`) as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import numpy as np
+
+from semrank.transforms.logs.clicks import ClickReader, Rows, fields_of
+from semrank.transforms.logs.fates import Tally
+from semrank.transforms.logs.options import LogOptions
+from semrank.transforms.logs.quotes import quote_click_line
+from semrank.transforms.logs.records import read_blocks
+from semrank.transforms.logs.users import subject_ids
+from semrank.transforms.logs.visits import LogBatch
+from semrank.transforms.streams.spans import TAB, Fields, Lines, separate
+from semrank.transforms.streams.texts import decode
+from semrank.transforms.streams.times import spaced_times
+
+FORMAT = "aol"
+HEADER = b"AnonID\t"
+
+_USER, _QUERY, _TIME, _RANK, _URL = range(5)
+_FIELDS, _FIELDS_WITHOUT_CLICK = 5, 3
+
+
+def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:  # noqa: ARG001
+    """Clicks of the log.
+
+    Args:
+        stream: whole lines, perhaps compressed.
+        source: path of the file.
+        options: with a key, the set's own user numbers are hashed.
+    """
+    reader = ClickReader()
+
+    def read_lines(lines: Lines, tally: Tally) -> None:
+        separated = separate(lines, TAB, quoted=False)
+        header = np.array([text.startswith(HEADER) for text in _heads(lines)], dtype=np.bool_)
+        short = (separated.counts == _FIELDS_WITHOUT_CLICK) & ~header
+        tally.ignore("header", int(header.sum()))
+        tally.ignore("no-click", int(short.sum()))
+        fields = fields_of(lines.take(~(header | short)), TAB, _FIELDS, tally, quote_click_line)
+        if fields is not None:
+            reader.add(_rows(fields, options.salt), tally)
+
+    return read_blocks(stream, FORMAT, read_lines, quote_click_line)
+
+
+def _heads(lines: Lines) -> list[bytes]:
+    return [lines.data[start : start + len(HEADER)] for start in lines.starts.tolist()]
+
+
+def _rows(fields: Fields, salt: bytes) -> Rows:
+    return Rows(
+        user_id=subject_ids(FORMAT, decode(fields.column(_USER)), salt),
+        query=decode(fields.column(_QUERY)),
+        times=spaced_times(fields.column(_TIME)),
+        url=fields.column(_URL),
+        position=fields.column(_RANK),
+        session_id=None,
+        user_group=None,
+        keywords=None,
+        quote=lambda record: quote_click_line(fields.lines.text(record)),
+    )

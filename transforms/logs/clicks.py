@@ -1,0 +1,134 @@
+"""From the rows of a click log that names user, query, time and page itself to the table of clicks.
+
+| reason | kind | meaning |
+|---|---|---|
+| no-click | ignored | a query after which nothing was clicked |
+| no-query | ignored | a click without words (or `-`, which stands for words taken out of a published set) |
+| user-missing, time-invalid | rejected | no user, no point in time |
+| url-... | rejected | the page has no usable address |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from semrank.schemas.tables import CLICKS
+from semrank.transforms.columnar.arrays import column_array
+from semrank.transforms.logs.fates import Fates, Quote, Tally, truths
+from semrank.transforms.logs.searches import MAX_QUERY_CHARS, escaped
+from semrank.transforms.streams.spans import Fields, Lines, separate
+from semrank.transforms.streams.texts import Memo
+from semrank.transforms.streams.urls import canonical_url
+
+_CANONICAL = pa.schema([("url", pa.string()), ("reason", pa.string())])
+_HAS_SCHEME = r"^[A-Za-z][A-Za-z0-9+.-]*://"
+_POSITION = r"^[0-9]{1,9}$"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a click log as they stand; all columns have length n.
+
+    Attributes:
+        user_id: string, hashed where need be; null or empty where there is none.
+        query: string.
+        times: timestamp[us, UTC], null where there is none that can be read.
+        url: binary; empty or `-` where nothing was clicked.
+        position: binary or int32, null or no number where it is unknown; None if not recorded.
+        session_id: string, None if not recorded.
+        user_group: string, None if not recorded.
+        keywords: list<string> to be used instead of the query's words, None for the query's words.
+        quote: text of record i for a reject row, without what could identify the user.
+    """
+
+    user_id: pa.StringArray
+    query: pa.StringArray
+    times: pa.TimestampArray
+    url: pa.BinaryArray
+    position: pa.Array | None
+    session_id: pa.StringArray | None
+    user_group: pa.StringArray | None
+    keywords: pa.ListArray | None
+    quote: Quote
+
+
+class ClickReader:
+    """Judges rows and makes clicks of them; remembers the URLs it has parsed."""
+
+    def __init__(self) -> None:
+        self._urls = Memo(_canonical_rows)
+
+    def add(self, rows: Rows, tally: Tally) -> None:
+        """Judge rows, count their fates and add the clicks among them."""
+        fates = Fates(len(rows.url))
+        fates.ignore("no-click", truths(pc.is_in(rows.url.fill_null(b""), pa.array([b"", b"-"], pa.binary()))))
+        query = tidy(rows.query)
+        fates.ignore("no-query", truths(pc.is_in(query.fill_null(""), pa.array(["", "-"]))))
+        fates.reject("user-missing", truths(pc.equal(rows.user_id.fill_null(""), "")))
+        fates.reject("time-invalid", truths(rows.times.is_null()))
+        pages = self._urls.rows(with_scheme(rows.url.fill_null(b"")))
+        fates.reject_each(column_array(pages["reason"]))
+        alive = pa.array(np.flatnonzero(fates.alive))
+        if len(alive):
+            columns = {
+                "user_id": rows.user_id,
+                "user_group": rows.user_group,
+                "session_id": rows.session_id,
+                "query": query,
+                "keywords": rows.keywords,
+                "clicked_at": rows.times,
+                "position": None if rows.position is None else positions(rows.position),
+                "url": column_array(pages["url"]),
+            }
+            clicks = {name: column.take(alive) for name, column in columns.items() if column is not None}
+            for field in CLICKS.schema:
+                clicks.setdefault(field.name, pa.nulls(len(alive), field.type))
+            tally.add_clicks(pa.table(clicks).select(CLICKS.schema.names))
+        tally.settle(fates, rows.quote)
+
+
+def tidy(query: pa.StringArray) -> pa.StringArray:
+    """Queries with runs of white space made one space, none at the ends, at most `MAX_QUERY_CHARS` characters."""
+    spaced = pc.replace_substring_regex(query, r"[\s\x00\pZ]+", " ")
+    return pc.utf8_rtrim(pc.utf8_slice_codeunits(pc.utf8_trim(spaced, " "), 0, MAX_QUERY_CHARS), " ")
+
+
+def positions(values: pa.Array) -> pa.Int32Array:
+    """Ranks of results, from 1; null where a value is no rank."""
+    if not pa.types.is_integer(values.type):
+        number = pc.match_substring_regex(values, _POSITION)
+        values = pc.if_else(number, values, None).cast(pa.string()).cast(pa.int64())
+    ranked = pc.and_(pc.greater_equal(values, 1), pc.less_equal(values, np.iinfo(np.int32).max))
+    return pc.if_else(ranked, values, None).cast(pa.int32())
+
+
+def with_scheme(urls: pa.BinaryArray) -> pa.BinaryArray:
+    """The URLs, those that begin with the host (as logs of search engines shorten them) taken as http."""
+    bare = pc.and_(pc.invert(pc.match_substring_regex(urls, _HAS_SCHEME)), pc.greater(pc.binary_length(urls), 0))
+    if not pc.any(bare).as_py():
+        return urls
+    web = pc.binary_join_element_wise(pa.scalar(b"http:", pa.binary()), urls, pa.scalar(b"//", pa.binary()))
+    return pc.if_else(bare, web, urls)
+
+
+def _canonical_rows(values: pa.BinaryArray) -> pa.Table:
+    results = [canonical_url(escaped(value)) for value in values.to_pylist()]
+    return pa.table(
+        [pa.array([result.url for result in results], pa.string()), pa.array([r.reason for r in results], pa.string())],
+        schema=_CANONICAL,
+    )
+
+
+def fields_of(lines: Lines, separator: int, count: int, tally: Tally, quote: Callable[[bytes], str]) -> Fields | None:
+    """The fields of lines that have exactly `count`; the others are rejected. None where no line has."""
+    separated = separate(lines, separator, quoted=False)
+    fits = separated.counts == count
+    for line in lines.take(~fits).texts():
+        tally.reject_line(quote(line))
+    chosen = np.flatnonzero(fits)
+    return separated.fields(chosen, count) if len(chosen) else None

@@ -1,0 +1,267 @@
+"""Visits exported from Matomo (`Live.getLastVisitsDetails` as JSON): an array of visits, or one visit a line.
+
+A visit is a record. Its words are the keyword that a search engine passed on, then, from each search on the site on,
+what was searched for there; each page, download and outgoing link after words is a click. Matomo has formed the
+sessions and left the robots out already. A visit without words is ignored ("no-query"), one whose clicks have no
+usable page at all is rejected.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from semrank.schemas.tables import CLICKS
+from semrank.transforms.logs.fates import Tally
+from semrank.transforms.logs.options import LogOptions
+from semrank.transforms.logs.searches import query_text
+from semrank.transforms.logs.users import hashed_ids
+from semrank.transforms.logs.visits import LogBatch
+from semrank.transforms.streams.batch import MAX_BATCH_RECORDS
+from semrank.transforms.streams.json_lines import whole_number
+from semrank.transforms.streams.lines import RECORD_TOO_LARGE, RECORD_TRUNCATED, DamagedStreamError, decompressed
+from semrank.transforms.streams.times import MICROSECONDS
+from semrank.transforms.streams.urls import CanonicalUrl, canonical_url
+
+FORMAT = "matomo"
+
+MAX_VISIT_BYTES = 16 << 20
+"""Bytes of a visit; Matomo ends a visit after some hours, and thousands of actions fit."""
+
+MAX_SECONDS = 9_000_000_000
+"""Seconds since 1970 that a time stamp may have, the year 2255."""
+
+_QUOTE, _OPENING, _CLOSING, _BACKSLASH = b'"{}\\'
+_VISIT_NUMBER = re.compile(rb'"idVisit"\s*:\s*"?([0-9]{1,18})(?![0-9])')
+_BETWEEN = b" \t\r\n,[]\xef\xbb\xbf"
+_CLICKED = frozenset({"action", "download", "outlink"})
+_VISITOR = ("userId", "visitorId", "visitIp")
+_COLUMNS = ("user_id", "session_id", "query", "clicked_at", "position", "url")
+_LOOKED_AT_BYTES = 4_000
+_URL_ENTRIES = 1 << 16  # addresses whose canonical form is remembered: some ten MiB
+
+Canonical = Callable[[str], CanonicalUrl]
+"""`canonical_url`, which remembers what it was asked."""
+
+
+def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:  # noqa: ARG001
+    """Clicks of the visits.
+
+    Args:
+        stream: the export from its beginning, perhaps compressed.
+        source: path of the file.
+        options: the key of user ids.
+    """
+    splitter = _Splitter()
+    tally = Tally(FORMAT)
+    canonical = lru_cache(maxsize=_URL_ENTRIES)(canonical_url)
+    pieces = decompressed(stream)
+    while True:
+        try:
+            piece = next(pieces, None)
+        except DamagedStreamError as damage:
+            tally.reject(RECORD_TRUNCATED, _quote(splitter.rest() or str(damage).encode()))
+            break
+        if piece is None:
+            rest = splitter.rest()
+            if rest:
+                tally.reject(RECORD_TRUNCATED, _quote(rest))
+            break
+        rows: list[tuple[Any, ...]] = []
+        for reason, text in splitter.split(piece):
+            if reason is None:
+                rows += _read_visit(text, options.salt, canonical, tally)
+            else:
+                tally.reject(reason, _quote(text))
+        if rows:
+            tally.add_clicks(_table(rows))
+        if tally.clicks >= MAX_BATCH_RECORDS or tally.records >= MAX_BATCH_RECORDS:
+            yield tally.batch()
+            tally = Tally(FORMAT)
+    yield tally.batch()
+
+
+class _Splitter:
+    """Cuts a stream of JSON objects, with or without an array around them, into its outermost objects.
+
+    Quotes and braces that no backslash goes before are found by array arithmetic. Where a quote or closing brace
+    stands between objects, which no whole export has, signs are looked at one by one.
+    """
+
+    def __init__(self) -> None:
+        self._text = b""
+        self._scanned = 0
+        self._depth = 0
+        self._in_string = False
+
+    def split(self, piece: bytes) -> Iterator[tuple[str | None, bytes]]:
+        """Whole objects (None, text) and what is none: (reason, text)."""
+        text = self._text + piece
+        begin = 0  # of the object that is open, or of what lies between objects
+        for place in self._bounds(text):
+            if text[place] == _OPENING:
+                yield from _between(text[begin:place])
+                begin = place
+            else:
+                yield None, text[begin : place + 1]
+                begin = place + 1
+        self._text = text[begin:]
+        self._scanned = max(0, self._scanned - begin)
+        if len(self._text) > MAX_VISIT_BYTES:
+            yield RECORD_TOO_LARGE, self.rest()
+
+    def _bounds(self, text: bytes) -> list[int]:
+        """Places of the first and last braces of outermost objects in what was not looked at yet."""
+        places, self._scanned = _signs(text, self._scanned)
+        signs = np.frombuffer(text, dtype=np.uint8)[places]
+        is_quote = signs == _QUOTE
+        quotes = np.cumsum(is_quote) + self._in_string
+        braces = np.flatnonzero(~is_quote & (quotes & 1 == 0))
+        steps = np.where(signs[braces] == _OPENING, 1, -1)
+        depths = np.cumsum(steps) + self._depth
+        before = np.zeros(len(places), dtype=np.int64)  # depth before each sign
+        before[braces] = steps
+        before = np.cumsum(before) - before + self._depth
+        if (depths < 0).any() or (before[is_quote] == 0).any():
+            return self._bounds_one_by_one(signs.tolist(), places.tolist())
+        if len(depths):
+            self._depth = int(depths[-1])
+        if len(quotes):
+            self._in_string = bool(quotes[-1] & 1)
+        outermost = np.where(steps > 0, depths == 1, depths == 0)
+        bounds: list[int] = places[braces[outermost]].tolist()
+        return bounds
+
+    def _bounds_one_by_one(self, signs: list[int], places: list[int]) -> list[int]:
+        bounds = []
+        for sign, place in zip(signs, places, strict=True):
+            if self._in_string:
+                self._in_string = sign != _QUOTE
+            elif sign == _QUOTE:
+                self._in_string = self._depth > 0
+            elif sign == _OPENING:
+                if not self._depth:
+                    bounds.append(place)
+                self._depth += 1
+            elif self._depth:
+                self._depth -= 1
+                if not self._depth:
+                    bounds.append(place)
+        return bounds
+
+    def rest(self) -> bytes:
+        """What is left at the end, if it is more than the end of an array."""
+        rest, self._text, self._scanned, self._depth, self._in_string = self._text, b"", 0, 0, False
+        return rest.strip(_BETWEEN)
+
+
+def _signs(text: bytes, start: int) -> tuple[npt.NDArray[np.int64], int]:
+    """Places of quotes and braces from `start` on before which no backslash stands, and how far was looked.
+
+    A backslash takes what follows with it, be it another one; one at the very end is left for when more is known.
+    """
+    content = np.frombuffer(text, dtype=np.uint8)[start:]
+    found = np.flatnonzero((content == _QUOTE) | (content == _OPENING) | (content == _CLOSING))
+    slashes = np.flatnonzero(content == _BACKSLASH)
+    stop = len(content)
+    if len(slashes):
+        first = np.concatenate([[True], np.diff(slashes) != 1])
+        run = np.flatnonzero(first)[np.cumsum(first) - 1]
+        escaping = slashes[(np.arange(len(slashes)) - run) % 2 == 0]
+        if escaping[-1] == stop - 1:
+            stop -= 1
+        place = np.searchsorted(escaping, found - 1)
+        found = found[escaping[np.minimum(place, len(escaping) - 1)] != found - 1]
+    return found + start, start + stop
+
+
+def _between(text: bytes) -> Iterator[tuple[str, bytes]]:
+    if text.strip(_BETWEEN):
+        yield "visit-invalid", text
+
+
+def _read_visit(text: bytes, salt: bytes, canonical: Canonical, tally: Tally) -> list[tuple[Any, ...]]:
+    """Settles the fate of a visit; gives its clicks, rows of `_COLUMNS`."""
+    try:
+        visit = json.loads(text.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        visit = None
+    actions = visit.get("actionDetails") if isinstance(visit, dict) else None
+    if not isinstance(actions, list):
+        tally.reject("visit-invalid", _quote(text))
+        return []
+    visitor = next((visit[name] for name in _VISITOR if isinstance(visit.get(name), str) and visit[name]), None)
+    if visitor is None:
+        tally.reject("user-missing", _quote(text))
+        return []
+    user = hashed_ids([f"{FORMAT}\0{visitor}".encode("utf-8", "replace")], salt)[0]
+    rows, reasons = _clicks(visit, [action for action in actions if isinstance(action, dict)], user, canonical)
+    if rows:
+        tally.use(1)
+    elif reasons:
+        tally.reject(reasons[0], _quote(text))
+    else:
+        tally.ignore("no-query", 1)
+    return rows
+
+
+def _clicks(
+    visit: Mapping[str, Any], actions: Sequence[Mapping[str, Any]], user: str, canonical: Canonical
+) -> tuple[list[tuple[Any, ...]], list[str]]:
+    """Rows of `_COLUMNS`, and why actions after words are none."""
+    words = _words(visit.get("referrerKeyword")) if visit.get("referrerType") == "search" else None
+    position = visit.get("referrerKeywordPosition") if words else None
+    session = f"{user}-{visit.get('idVisit', '')}"
+    rows: list[tuple[Any, ...]] = []
+    reasons: list[str] = []
+    for action in actions:
+        if action.get("type") == "search":
+            words, position = _words(action.get("siteSearchKeyword")), None
+        elif words is not None and action.get("type") in _CLICKED:
+            url, reason = canonical(str(action.get("url") or ""))
+            moment = _moment(action.get("timestamp", visit.get("serverTimestamp")))
+            if url is not None and moment is not None:
+                rows.append((user, session, words, moment, _rank(position), url))
+                position = None
+            else:
+                reasons.append(reason or "time-invalid")
+    return rows, reasons
+
+
+def _words(value: Any) -> str | None:
+    return query_text(value.encode("utf-8", "replace"), "") if isinstance(value, str) else None
+
+
+def _moment(value: Any) -> int | None:
+    """Microseconds since 1970 of a time stamp in seconds, a number or its digits."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(MAX_SECONDS)):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MAX_SECONDS:
+        return None
+    return round(value * MICROSECONDS)
+
+
+def _rank(value: Any) -> int | None:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
+        value = int(value)
+    number = whole_number(value)
+    return number if number is not None and 0 < number < 1 << 31 else None
+
+
+def _table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    columns = zip(*rows, strict=True)
+    fields = [CLICKS.schema.field(name) for name in _COLUMNS]
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)], _COLUMNS)
+
+
+def _quote(text: bytes) -> str:
+    """What a reject row says of a visit: its number. Any other member may name the visitor."""
+    number = _VISIT_NUMBER.search(text[:_LOOKED_AT_BYTES])
+    return f"{f'idVisit {number[1].decode()} ' if number else ''}({len(text)} bytes)"

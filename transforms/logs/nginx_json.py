@@ -1,0 +1,234 @@
+"""Access logs of nginx, Caddy and Traefik (or of anything else) with one JSON object a line.
+
+Everybody names the fields as they like, so each is looked for under the usual names, nginx's own variables first, then
+Caddy's (an object `request` with the client, the headers and the URI) and Traefik's (`ClientHost`, `RequestPath`, ...).
+Only the address of the client, the time and what was asked for have to be there; a method that is not recorded is
+taken as GET. An object with none of the names of a time and a request is rejected as "fields-unknown".
+
+What was asked for is `$request_uri` or the request line. Where neither is logged it is `$uri`, which nginx may have
+rewritten, with the arguments that `$args` has.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from semrank.transforms.logs.access import (
+    AccessReader,
+    Requests,
+    read_access_log,
+    split_requests,
+    told,
+    told_hosts,
+    with_query,
+)
+from semrank.transforms.logs.fates import Tally, truths
+from semrank.transforms.logs.options import LogOptions
+from semrank.transforms.logs.quotes import quote_line, quote_request
+from semrank.transforms.logs.visits import LogBatch
+from semrank.transforms.streams.json_lines import whole_number
+from semrank.transforms.streams.spans import Lines, value_spans
+from semrank.transforms.streams.times import written_times
+
+FORMAT = "nginx-json"
+
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "client": (
+        *("remote_addr", "realip_remote_addr", "ip", "client_ip", "clientip", "client", "remote_ip"),
+        *("request.client_ip", "request.remote_ip", "request.remote_addr", "clienthost", "clientaddr"),
+        *("http_x_forwarded_for", "x_forwarded_for"),
+    ),
+    "account": ("remote_user", "user", "auth", "user_id", "clientusername"),
+    "time": (
+        *("time_iso8601", "time_local", "msec", "@timestamp", "timestamp", "date", "startutc", "startlocal", "ts"),
+        *("time", "datetime"),
+    ),
+    "request": ("request", "request_line"),
+    "method": ("request_method", "method", "verb", "http_method", "request.method", "requestmethod"),
+    "target": ("request_uri", "request.uri", "requestpath"),
+    "rewritten": ("path", "uri", "document_uri", "url"),
+    "arguments": ("args", "query_string", "query", "querystring"),
+    "host": ("host", "http_host", "server_name", "vhost", "request.host", "requesthost"),
+    "scheme": (
+        *("scheme", "protocol", "request_scheme", "requestscheme", "http_x_forwarded_proto", "x_forwarded_proto"),
+        "request.tls",
+    ),
+    "status": ("status", "response", "status_code", "downstreamstatus", "originstatus"),
+    "referrer": (
+        *("http_referer", "http_referrer", "referer", "referrer", "request.headers.referer", "request_referer"),
+    ),
+    "agent": (
+        *("http_user_agent", "user_agent", "useragent", "agent", "request.headers.user-agent", "request_user-agent"),
+    ),
+}
+"""Names under which a value is looked for, the best first, in lower case; a dot leads into an object."""
+
+_SCHEMES = pa.array([b"http", b"https"], pa.binary())
+_OFTEN_NONE = frozenset({"client", "request", "target", "rewritten"})
+"""Columns of which another name tells more where the first one's value is empty or a dash."""
+
+_HEX_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
+
+
+def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:  # noqa: ARG001
+    """Page views of a log in this format.
+
+    Args:
+        stream: whole lines, perhaps compressed.
+        source: path of the file.
+        options: the key of user ids, the site and the site's search parameters.
+    """
+    return read_access_log(stream, FORMAT, options, _read_lines)
+
+
+def _read_lines(lines: Lines, reader: AccessReader, tally: Tally) -> None:
+    """Hands on what lines say that are objects, rejects the others; lines with the same fields are read together."""
+    layouts: dict[tuple[str, ...], list[tuple[bytes, dict[str, Any]]]] = {}
+    for line in lines.texts():
+        entry = _parsed(line)
+        if entry is None:
+            tally.reject_line(quote_line(line))
+        else:
+            layouts.setdefault(tuple(entry), []).append((line, entry))
+    kept: list[bytes] = []
+    parts: list[dict[str, pa.BinaryArray]] = []
+    for names, group in layouts.items():
+        kept += [line for line, _ in group]
+        parts.append(_columns(names, [entry for _, entry in group]))
+    if not parts:
+        return
+    columns = {name: pa.concat_arrays([part[name] for part in parts]) for name in NAMES}
+    named = pc.or_(columns["time"].is_valid(), pc.or_(columns["request"].is_valid(), columns["target"].is_valid()))
+    named = pc.or_(named, columns["rewritten"].is_valid())
+    if not pc.all(named).as_py():
+        known = truths(named).tolist()
+        for line, is_known in zip(kept, known, strict=True):
+            if not is_known:
+                tally.reject("fields-unknown", quote_line(line))
+        kept = [line for line, is_known in zip(kept, known, strict=True) if is_known]
+        columns = {name: column.filter(named) for name, column in columns.items()}
+    if kept:
+        reader.add(_requests(columns, kept), tally)
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """The object of a line; None if the line is none."""
+    try:
+        entry = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        entry = _parsed_leniently(line)
+    if not isinstance(entry, dict):
+        return None
+    request = entry.get("request")
+    return {**entry, **_flattened(request, "request.")} if isinstance(request, dict) else entry
+
+
+def _parsed_leniently(line: bytes) -> Any:
+    for text in (line, _HEX_ESCAPE.sub(rb"\\u00\1", line)):  # nginx without escape=json writes a quote as \x22
+        try:
+            return json.loads(text.decode("utf-8", "surrogateescape"))
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def _flattened(entry: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """The members of Caddy's object `request` and of the headers in it; of a header's values the first."""
+    flat: dict[str, Any] = {}
+    for name, value in entry.items():
+        if name == "tls":
+            flat[prefix + name] = "https" if value else None
+        elif name == "headers" and isinstance(value, dict):
+            flat |= {f"{prefix}headers.{header}": values for header, values in value.items()}
+        else:
+            flat[prefix + name] = value
+    return {name: value[0] if isinstance(value, list) and value else value for name, value in flat.items()}
+
+
+def _columns(names: Sequence[str], entries: Sequence[Mapping[str, Any]]) -> dict[str, pa.BinaryArray]:
+    """The columns of `NAMES`, binary, one value an entry.
+
+    Args:
+        names: the members of each entry.
+        entries: objects.
+    """
+    spelt = {name.lower(): name for name in names}
+    columns: dict[str, pa.BinaryArray] = {}
+    for column, candidates in NAMES.items():
+        found = [_values(column, [entry[spelt[name]] for entry in entries]) for name in candidates if name in spelt]
+        columns[column] = pc.coalesce(*found) if found else pa.nulls(len(entries), pa.binary())
+    return columns
+
+
+def _values(column: str, values: list[Any]) -> pa.BinaryArray:
+    """Values of a member as bytes; null where a value is none that the column can have."""
+    if set(map(type, values)) == {str}:
+        try:
+            texts = pa.array(values, pa.string()).cast(pa.binary())
+        except UnicodeEncodeError:  # half a surrogate pair from an escape
+            texts = pa.array([_bytes(value) for value in values], pa.binary())
+    else:
+        texts = pa.array([_bytes(value) for value in values], pa.binary())
+    if column == "host":
+        return told_hosts(texts)
+    if column in _OFTEN_NONE:
+        return told(texts)
+    if column == "scheme":
+        lower = pc.ascii_lower(texts.cast(pa.string(), safe=False)).cast(pa.binary())
+        return pc.if_else(pc.is_in(lower, _SCHEMES), lower, None)
+    return texts
+
+
+def _bytes(value: Any) -> bytes | None:
+    """A text or number as bytes; None for anything else."""
+    if isinstance(value, str):
+        try:
+            return value.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:  # half a surrogate pair from an escape
+            return value.encode("utf-8", "replace")
+    number = whole_number(value)
+    if number is not None:
+        return str(number).encode()
+    return repr(value).encode() if isinstance(value, float) else None
+
+
+def _requests(columns: Mapping[str, pa.BinaryArray], lines: Sequence[bytes]) -> Requests:
+    method = columns["method"]
+    request = columns["request"].fill_null(b"")
+    rewritten = with_query(columns["rewritten"], columns["arguments"])
+    target = columns["target"]
+    if pc.any(pc.greater(pc.binary_length(request), 0)).as_py():
+        said_method, said_target = split_requests(*value_spans(request))
+        has_line = pc.greater(pc.binary_length(request), 0)
+        method = pc.coalesce(method, pc.if_else(has_line, said_method, None))
+        target = pc.coalesce(target, pc.if_else(has_line, said_target, None))
+    # A whole URL tells the host, where nothing else does.
+    whole = pc.and_(columns["host"].is_null(), pc.match_substring_regex(rewritten.fill_null(b""), "^https?://"))
+    target = pc.coalesce(pc.if_else(whole, rewritten, target), rewritten)
+    method, target = method.fill_null(b"GET"), target.fill_null(b"")
+    times, status = columns["time"], columns["status"]
+
+    def quote(record: int) -> str:
+        time, asked, wanted, answer = (column[record].as_py() for column in (times, method, target, status))
+        return quote_request(time, asked, wanted, answer, len(lines[record]))
+
+    return Requests(
+        client=columns["client"].fill_null(b"-"),
+        account=columns["account"],
+        times=written_times(times),
+        method=method,
+        target=target,
+        host=columns["host"],
+        secure=pc.equal(columns["scheme"], pa.scalar(b"https", pa.binary())),
+        status=status,
+        referrer=columns["referrer"],
+        agent=columns["agent"],
+        quote=quote,
+    )

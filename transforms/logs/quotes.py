@@ -1,0 +1,103 @@
+"""What reject rows quote of a log: an allow-list, so that no column of a log can carry a visitor's name into a table.
+
+Of a request these are time, method, path and status; of a click, time and page. Query strings, session ids behind `;`,
+credentials, network addresses and mail addresses inside them are left out. Everything else of a line, which may name
+the client, its account or its cookies, is never quoted; the length of the line helps to find it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from semrank.transforms.logs.users import without_addresses
+from semrank.transforms.streams.texts import quotable
+
+_LOOKED_AT_BYTES = 4_000
+_PATH_CHARS = 1_000
+
+_TIME = re.compile(
+    rb"(?<![0-9A-Za-z])(?:[0-9]{1,2}/[A-Z][a-z]{2}/[0-9]{4}(?::[0-9]{2}){3}(?: [+-][0-9]{4})?"
+    rb"|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T\t ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?)?"
+    rb"(?:Z|[+-][0-9]{2}:[0-9]{2})?)"
+    rb"(?![0-9A-Za-z])"
+)
+_SECONDS = re.compile(rb"1[0-9]{9}(?:[0-9]{3}|\.[0-9]{1,9})?")
+_METHODS = (
+    rb"GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|PROPFIND|PROPPATCH|MKCOL|COPY|MOVE|LOCK|UNLOCK|REPORT"
+)
+_METHOD = re.compile(_METHODS)
+_REQUEST = re.compile(rb"(?<![^\s\"])(" + _METHODS + rb")\s+(/[^\s\"]*|[a-z]+://[^\s\"]*)")
+_ANSWERED = re.compile(rb"\" ([1-5][0-9]{2})(?![^\s])")
+_STATUS = re.compile(rb"[1-5][0-9]{2}")
+_PAGE = re.compile(rb"(?<![^\s\",])(?:https?://|www\.)[^\s\",]+", re.IGNORECASE)
+_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
+_CREDENTIALS = re.compile(r"(?<=://)[^/?#]*@")
+_BEHIND_PATH = re.compile(r"[?#;].*|%3[BbFf].*", re.DOTALL)
+_MAIL = re.compile(r"[^\s/@=&]+(?:@|%40)[^\s/@&]+")
+
+
+def quote_request(
+    time: bytes | None, method: bytes | None, target: bytes | None, status: bytes | None, size: int
+) -> str:
+    """A request for a reject row; values that are not what they should be are left out.
+
+    Args:
+        time: as logged.
+        method: HTTP method.
+        target: what was asked for; only the path of it is quoted.
+        status: HTTP status.
+        size: bytes of the line.
+    """
+    parts = [_time(time), _matching(_METHOD, method), _path(target), _matching(_STATUS, status)]
+    return " ".join([*filter(None, parts), _size(size)])
+
+
+def quote_line(line: bytes) -> str:
+    """A line of an access log for a reject row, in whatever layout it is."""
+    head = line[:_LOOKED_AT_BYTES]
+    request, answered = _REQUEST.search(head), _ANSWERED.search(head)
+    method, target = request.groups() if request else (None, None)
+    return quote_request(head, method, target, answered[1] if answered else None, len(line))
+
+
+def quote_click(time: bytes | None, url: bytes | None, size: int) -> str:
+    """A row of a click log for a reject row: when it was, and host and path of the page."""
+    page = _PAGE.search(b"" if url is None else url[:_LOOKED_AT_BYTES])
+    parts = [_time(time), _address(page[0]) if page else None]
+    return " ".join([*filter(None, parts), _size(size)])
+
+
+def quote_click_line(line: bytes) -> str:
+    """A line of a click log for a reject row, in whatever layout it is."""
+    return quote_click(line[:_LOOKED_AT_BYTES], line, len(line))
+
+
+def _size(size: int) -> str:
+    return f"({size} bytes)"
+
+
+def _time(value: bytes | None) -> str | None:
+    if value is None:
+        return None
+    found = _SECONDS.fullmatch(value) or _TIME.search(value)
+    return found[0].decode("ascii") if found else None
+
+
+def _matching(pattern: re.Pattern[bytes], value: bytes | None) -> str | None:
+    return value.decode("ascii") if value is not None and pattern.fullmatch(value) else None
+
+
+def _path(target: bytes | None) -> str | None:
+    if target is None:
+        return None
+    text = _AUTHORITY.sub("", quotable(target), count=1)
+    return _cleaned(text) if text.startswith("/") else None
+
+
+def _address(url: bytes) -> str:
+    return _cleaned(_CREDENTIALS.sub("", quotable(url)))
+
+
+def _cleaned(text: str) -> str:
+    path = _BEHIND_PATH.sub("", text)[:_PATH_CHARS]
+    return without_addresses(_MAIL.sub("<account>", path))

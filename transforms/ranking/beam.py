@@ -1,0 +1,338 @@
+"""Beam steps of the rankers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from semrank.schemas.tables import CONCEPTS, KEYWORDS, RELATIONS, conform
+from semrank.transforms.columnar.arrays import MAIN, column_array, int64s
+from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables, MergePartitions, WritePartitions
+from semrank.transforms.context.beam import number_words
+from semrank.transforms.context.objects import BASE
+from semrank.transforms.lattice import mining
+from semrank.transforms.lattice.beam import MineConcepts, PlanBundles
+from semrank.transforms.ranking import semrank
+from semrank.transforms.ranking.memory import HIERARCHY, LATTICE
+from semrank.transforms.ranking.scores import with_scores
+from semrank.transforms.similarity.settings import SimilaritySettings
+from semrank.transforms.weblog.memory import VOCABULARY
+from semrank.transforms.weblog.relations import ISA, PART_OF
+
+SPREAD, SUMS = "spread", "sums"
+
+
+class Ranked(NamedTuple):
+    """What SemRank gives.
+
+    Attributes:
+        rows: scored URLs (`RANKED_SCHEMA`).
+        base: the queue's objects, with word numbers.
+        lattice: the base lattice (`LATTICE_SCHEMA`).
+        current_concepts: extents of the current lattice as URLs (`semrank.NAMED_SCHEMA`), or None.
+    """
+
+    rows: Collection
+    base: Collection
+    lattice: Collection
+    current_concepts: Collection | None
+
+
+class RankBySemRank(beam.PTransform[Any, Any]):
+    """SemRank of the current URLs (P13 Def. 21); gives `Ranked`.
+
+    The input is a dict with `base`, `current` (objects), `vocabulary`, `isa` and `part_of`; with the scores of another
+    `ranker` (`SCORED_SCHEMA`) as well, rows have these, and SemRank's terms count nothing.
+
+    Args:
+        settings: how similarities are computed.
+        query: words of the query.
+        min_support: smallest number of URLs of a concept.
+        partitions: number of partitions of URLs.
+        write_lattices: whether the current concepts are wanted.
+    """
+
+    def __init__(
+        self,
+        settings: SimilaritySettings,
+        *,
+        query: list[str],
+        min_support: int,
+        partitions: int,
+        write_lattices: bool,
+    ) -> None:
+        super().__init__("rank by SemRank")
+        self._settings, self._query, self._min_support = settings, query, min_support
+        self._partitions, self._write_lattices = partitions, write_lattices
+
+    def expand(self, inputs: dict[str, Collection]) -> Ranked:
+        """Applies the steps."""
+        words = {"vocabulary": inputs["vocabulary"]}
+        relations = {"isa": inputs["isa"], "part_of": inputs["part_of"]}
+        both = (inputs["base"], inputs["current"]) | "both contexts" >> beam.Flatten()
+        numbered = both | MapTables("number words of URLs", _numbered, sides=words, tags=(MAIN, BASE), holds=VOCABULARY)
+        base, current = numbered[BASE], numbered[MAIN]
+
+        base_bundles = {"objects": base, **words} | PlanBundles("base", self._min_support)
+        lattice = {"bundles": base_bundles, "objects": base, **words} | MineConcepts("base", self._min_support)
+
+        sizes = current | MapTables("measure context", mining.context_size)
+        ways = current | MapTables(
+            "choose way of mining",
+            _chosen_way,
+            sides={"sizes": sizes},
+            prepare=partial(mining.is_held, min_support=self._min_support),
+            tags=(MAIN, SPREAD),
+        )
+        held, spread = ways[MAIN], ways[SPREAD]
+        known = {"lattice": lattice, **words, **relations}
+        whole = self._score_held(held, known)
+        parts, top = self._score_spread(spread, known)
+        scores, members = ([outputs[tag] for outputs in (whole, parts)] for tag in (MAIN, semrank.CURRENT_CONCEPTS))
+        scored = {"objects": current, "scores": scores | "all scores" >> beam.Flatten()}
+        if "ranker" in inputs:
+            scored["ranker"] = inputs["ranker"]
+        rows = scored | MergePartitions(
+            "join scores",
+            _join_scores,
+            partitions=self._partitions,
+            key="url_id",
+            sides={**words, "top": top},
+            holds=VOCABULARY,
+        )
+        current_concepts = None
+        if self._write_lattices:
+            everybody = spread | MapTables("list top concept", _top_members, sides={"top": top})
+            concepts = [*members, everybody] | "all current concepts" >> beam.Flatten()
+            current_concepts = {"concepts": concepts, "objects": current} | MergePartitions(
+                "name current URLs",
+                semrank.named_current_concepts,
+                partitions=self._partitions,
+                key="url_id",
+                sides=words,
+            )
+        return Ranked(rows, base, lattice, current_concepts)
+
+    def _score_held(self, objects: Collection, known: dict[str, Collection]) -> Any:
+        """Scores of a context that every worker holds, bundle by bundle."""
+        bundles = {"objects": objects, "vocabulary": known["vocabulary"]} | PlanBundles("current", self._min_support)
+        return bundles | MapTables(
+            "score current lattice",
+            partial(_score_held, write=self._write_lattices),
+            sides={"objects": objects, **known},
+            prepare=partial(_scoring, settings=self._settings, query=self._query, min_support=self._min_support),
+            tags=(MAIN, semrank.CURRENT_CONCEPTS),
+            holds=LATTICE,
+        )
+
+    def _score_spread(self, objects: Collection, known: dict[str, Collection]) -> tuple[Any, Collection]:
+        """Scores of a context that is too large to be held: its conditional databases are exchanged.
+
+        The second result is the top concept's, where no bundle has it.
+        """
+        counts = objects | MapTables("count attributes", mining.attribute_counts, combine=mining.added_counts)
+        shared = {"counts": counts, "vocabulary": known["vocabulary"]}
+        cut = objects | MapTables(
+            "cut conditional databases",
+            _rows_of_bundles,
+            sides=shared,
+            prepare=partial(_spread_context, min_support=self._min_support),
+            tags=(MAIN, SUMS),
+        )
+        judging = partial(_judging, settings=self._settings, query=self._query, min_support=self._min_support)
+        scores = {"rows": cut[MAIN]} | MergePartitions(
+            "score conditional databases",
+            partial(_score_spread, write=self._write_lattices),
+            partitions=None,
+            key="bundle",
+            sides={**known, "counts": counts},
+            prepare=judging,
+            tags=(MAIN, semrank.CURRENT_CONCEPTS),
+            holds=LATTICE,
+        )
+        top = {"sums": cut[SUMS], "counts": counts, **known} | GatherTables(
+            "score top concept",
+            partial(_top_scores, settings=self._settings, query=self._query, min_support=self._min_support),
+            holds=HIERARCHY,
+        )
+        return scores, top
+
+
+class WriteConcepts(beam.PTransform[Any, Any]):
+    """Writes concepts with their URLs and words (`CONCEPTS`).
+
+    Args:
+        folder: folder of the files.
+        name: which lattice.
+        partitions: number of partitions of concepts.
+    """
+
+    def __init__(self, folder: str, name: str, partitions: int) -> None:
+        super().__init__(f"name and write {name} concepts")
+        self._folder, self._name, self._partitions = folder, name, partitions
+
+    def expand(self, concepts: Collection) -> Collection:
+        """Applies the step."""
+        return {"concepts": concepts} | WritePartitions(  # type: ignore[no-any-return]
+            f"write {self._name} concepts",
+            self._folder,
+            semrank.concept_rows,
+            partitions=self._partitions,
+            key="concept",
+        )
+
+
+def _numbered(table: pa.Table, vocabulary: pa.Table | None) -> Iterator[tuple[str, pa.Table]]:
+    ids = np.zeros(0, dtype=np.int64) if vocabulary is None else int64s(vocabulary["word_id"])
+    numbered = number_words(table, ids)
+    queued = pc.greater_equal(numbered["queue"], 0)
+    yield BASE, numbered.filter(queued)
+    yield MAIN, numbered.filter(pc.invert(queued))
+
+
+def _chosen_way(objects: pa.Table, held: bool) -> Iterator[tuple[str, pa.Table]]:
+    yield (MAIN if held else SPREAD), objects
+
+
+def _scoring(
+    objects: pa.Table | None,
+    vocabulary: pa.Table | None,
+    *,
+    settings: SimilaritySettings,
+    query: list[str],
+    min_support: int,
+    **tables: pa.Table | None,
+) -> semrank.Scoring:
+    judge = semrank.Judge.of(vocabulary=vocabulary, settings=settings, query=query, **tables)
+    return semrank.Scoring.of(judge, mining.MiningContext.of(objects, vocabulary, min_support=min_support))
+
+
+def _score_held(row: pa.Table, prepared: semrank.Scoring, *, write: bool) -> Iterator[tuple[str, pa.Table]]:
+    return prepared.score_bundle(row, write=write)
+
+
+def _word_count(vocabulary: pa.Table | None) -> int:
+    return 0 if vocabulary is None else int(vocabulary.num_rows)
+
+
+def _spread_context(
+    counts: pa.Table | None, vocabulary: pa.Table | None, *, min_support: int
+) -> mining.SpreadContext | None:
+    if counts is not None:
+        counts = mining.added_counts(counts)
+    return mining.SpreadContext.of(counts, _word_count(vocabulary), min_support=min_support)
+
+
+def _rows_of_bundles(objects: pa.Table, prepared: mining.SpreadContext | None) -> Iterator[tuple[str, pa.Table]]:
+    yield SUMS, semrank.edge_sums(objects)
+    if prepared is not None:
+        yield from ((MAIN, rows) for rows in prepared.rows_of_bundles(objects))
+
+
+class _Judging(NamedTuple):
+    """What a worker holds to score conditional databases."""
+
+    judge: semrank.Judge
+    spread: mining.SpreadContext | None
+    vocabulary: pa.Table | None
+    min_support: int
+
+
+def _judging(
+    counts: pa.Table | None,
+    vocabulary: pa.Table | None,
+    *,
+    settings: SimilaritySettings,
+    query: list[str],
+    min_support: int,
+    **tables: pa.Table | None,
+) -> _Judging:
+    judge = semrank.Judge.of(vocabulary=vocabulary, settings=settings, query=query, **tables)
+    return _Judging(judge, _spread_context(counts, vocabulary, min_support=min_support), vocabulary, min_support)
+
+
+def _score_spread(partition: int, rows: pa.Table, prepared: _Judging, *, write: bool) -> Iterator[tuple[str, pa.Table]]:
+    if prepared.spread is None:
+        raise ValueError(f"bundle {partition} has {rows.num_rows} rows, but nothing was counted")
+    context = mining.MiningContext.of(
+        rows, prepared.vocabulary, min_support=prepared.min_support, order=prepared.spread.order
+    )
+    scoring = semrank.Scoring.of(prepared.judge, context)
+    yield from scoring.score_bundle(prepared.spread.row(partition), write=write)
+
+
+def _top_scores(
+    sums: pa.Table | None,
+    counts: pa.Table | None,
+    vocabulary: pa.Table | None,
+    *,
+    settings: SimilaritySettings,
+    query: list[str],
+    min_support: int,
+    **tables: pa.Table | None,
+) -> pa.Table:
+    spread = _spread_context(counts, vocabulary, min_support=min_support)
+    if spread is None or spread.has_top:
+        return semrank.SCORE_SCHEMA.empty_table()
+    judge = semrank.Judge.of(vocabulary=vocabulary, settings=settings, query=query, **tables)
+    return judge.top_scores(sums, spread.statistics.object_count)
+
+
+def _top_members(objects: pa.Table, top: pa.Table | None) -> pa.Table:
+    return semrank.MEMBER_SCHEMA.empty_table() if top is None else semrank.top_members(objects)
+
+
+def _join_scores(
+    objects: pa.Table | None,
+    scores: pa.Table | None,
+    vocabulary: pa.Table | None,
+    top: pa.Table | None,
+    **other: pa.Table | None,
+) -> Iterator[pa.Table]:
+    if objects is not None:
+        rows = semrank.join_scores(objects, scores, vocabulary, top)
+        yield with_scores(rows, other["ranker"]) if "ranker" in other else rows
+
+
+def keyword_rows(
+    vocabulary: pa.Table | None,
+    isa: pa.Table | None,
+    part_of: pa.Table | None,
+    *,
+    settings: SimilaritySettings,
+    query: list[str],
+) -> pa.Table:
+    """The keywords in their order with their layers, a table of `KEYWORDS`."""
+    keywords = semrank.keyword_table(vocabulary, isa, part_of, settings=settings, query=query)
+    return conform(keywords.sort_by("keyword"), KEYWORDS)
+
+
+def base_concept_rows(lattice: pa.Table | None, objects: pa.Table | None, vocabulary: pa.Table | None) -> pa.Table:
+    """The base concepts with their URLs and words, a table of `CONCEPTS`."""
+    if lattice is None:
+        return CONCEPTS.schema.empty_table()
+    return semrank.concept_rows(semrank.named_base_concepts(lattice, objects, vocabulary))
+
+
+def relation_rows(
+    vocabulary: pa.Table | None, isa: pa.Table | None = None, part_of: pa.Table | None = None
+) -> pa.Table:
+    """The relations with their words, a table of `RELATIONS` sorted by relation, source and target.
+
+    ISA is symmetric: a pair stands once, source before target in the order of the words.
+    """
+    tables = [RELATIONS.empty()]
+    for relation, pairs in ((ISA, isa), (PART_OF, part_of)):
+        if pairs is None or vocabulary is None:
+            continue
+        words = column_array(vocabulary["word"])
+        source, target = (words.take(column_array(pairs[name])) for name in ("source", "target"))
+        kinds = pa.array([relation]).take(pa.array(np.zeros(pairs.num_rows, dtype=np.int64)))
+        tables.append(pa.table([source, target, kinds, pairs["support"]], schema=RELATIONS.schema))
+    return pa.concat_tables(tables).sort_by([(name, "ascending") for name in ("relation", "source", "target")])

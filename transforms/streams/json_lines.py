@@ -1,0 +1,72 @@
+"""Lines of text that hold one JSON object each, from streams that may be compressed, cut or damaged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+from semrank.transforms.streams.batch import DEFAULT_MAX_RECORD_BYTES, MAX_REJECT_CHARS
+from semrank.transforms.streams.lines import RECORD_TOO_LARGE, blocks
+
+BLOCK_BYTES = 1 << 20
+"""Bytes of lines that are split at once."""
+
+_EXACT_FLOATS = 2.0**53  # beyond, a float64 is no exact integer
+_STATUS_DIGITS = 3
+
+
+class Line(NamedTuple):
+    """A line without its end, or the beginning of one that can't be used.
+
+    Attributes:
+        data: the bytes.
+        problem: record-too-large or record-truncated; None if there is none.
+    """
+
+    data: bytes
+    problem: str | None
+
+
+def read_lines(stream: BinaryIO, max_line_bytes: int = DEFAULT_MAX_RECORD_BYTES) -> Iterator[Line]:
+    """The lines of a stream, except empty ones; gzip, bzip2 and Zstandard are told by the first bytes.
+
+    A compressed stream that breaks off gives the line that it breaks off in as record-truncated.
+    """
+    for block in blocks(stream, block_bytes=BLOCK_BYTES, max_line_bytes=max_line_bytes):
+        for line in block.data.split(b"\n"):
+            if len(line) > max_line_bytes:
+                yield Line(line[:MAX_REJECT_CHARS], RECORD_TOO_LARGE)
+            elif line.strip():
+                yield Line(line, None)
+        for reason, piece in block.damaged:
+            yield Line(piece[:MAX_REJECT_CHARS], reason)
+
+
+def parse_object(line: bytes) -> dict[str, Any] | str:
+    """The JSON object of a line, or the reason (json-invalid, not-an-object) why it holds none."""
+    try:
+        value = json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return "json-invalid"
+    return value if isinstance(value, dict) else "not-an-object"
+
+
+def whole_number(value: Any) -> int | None:
+    """A number of JSON as an integer, `200.0` as well as `200`; None where it is none, or not exact as a float."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < _EXACT_FLOATS else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def status_code(value: Any) -> int | None:
+    """An HTTP status, a number or its digits; None where it is none."""
+    if isinstance(value, str) and value.isascii() and value.strip().isdigit():
+        value = int(value) if len(value.strip()) == _STATUS_DIGITS else None
+    number = whole_number(value)
+    return number if number is not None and len(str(number)) == _STATUS_DIGITS and number > 0 else None
+
+
+def quote(line: bytes) -> str:
+    """A line as reject rows show it."""
+    return line[: 4 * MAX_REJECT_CHARS].decode("utf-8", "replace").strip()[:MAX_REJECT_CHARS]

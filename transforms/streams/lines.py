@@ -1,0 +1,218 @@
+"""From a binary stream to blocks of whole lines: decompression, byte ranges, damaged tails, lines without end."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+from semrank.transforms.streams.inflate import DAMAGE, MAGIC_BYTES, PIECE_BYTES, Inflater, inflated, inflater_for
+
+BLOCK_BYTES = 8 << 20
+"""Bytes of text that are worked on at once: fixed costs (some 5 ms) do not show, and a worker holds a block ten times
+over."""
+
+MAX_LINE_BYTES = 1 << 20
+"""Bytes a line may have. Servers cut requests at 8-64 KiB; what is longer is no log."""
+
+_READ_BYTES = 1 << 18
+
+RECORD_TRUNCATED, RECORD_TOO_LARGE = "record-truncated", "record-too-large"
+"""Why a piece of a stream is no line: the stream breaks off inside it, or it is over the limit."""
+
+MARK = b"\xef\xbb\xbf"
+"""U+FEFF in UTF-8, no part of a file's first line."""
+
+
+class Block(NamedTuple):
+    """A run of lines.
+
+    Attributes:
+        data: the lines, each with its end except perhaps the last.
+        damaged: pieces that are no lines, as (reason, bytes): each counts as one rejected record.
+        unterminated: the last line has no end, since the stream stops there.
+    """
+
+    data: bytes
+    damaged: tuple[tuple[str, bytes], ...]
+    unterminated: bool
+
+
+class DamagedStreamError(Exception):
+    """A compressed stream breaks off or holds what its format does not allow; what came before was handed on."""
+
+
+def is_compressed(head: bytes) -> bool:
+    """Whether a file that begins with these bytes (`MAGIC_BYTES` are enough) is gzip, bzip2 or Zstandard."""
+    return inflater_for(head) is not None
+
+
+def blocks(
+    stream: BinaryIO, *, block_bytes: int = BLOCK_BYTES, max_line_bytes: int = MAX_LINE_BYTES
+) -> Iterator[Block]:
+    """Whole lines of a stream, decompressed where its first bytes say that it is compressed.
+
+    Args:
+        stream: text, gzip (members may follow each other), bzip2 or Zstandard.
+        block_bytes: size of a block before its last line.
+        max_line_bytes: bytes a line may have.
+
+    Yields:
+        Blocks of at least one line or damaged piece. A stream that breaks off gives what was read before, the line cut
+        in the middle as a damaged piece `RECORD_TRUNCATED`. Of lines over `max_line_bytes` those that fill a block give
+        `RECORD_TOO_LARGE` with their head; shorter ones are lines of the block.
+    """
+    parts: list[bytes] = []
+    size = 0
+    skipping = False  # inside a line over the limit
+    damaged: list[tuple[str, bytes]] = []
+    chunks = _without_mark(decompressed(stream))
+    while True:
+        try:
+            chunk = next(chunks, None)
+        except DamagedStreamError as damage:
+            rest = b"".join(parts)
+            cut = rest.rfind(b"\n") + 1
+            tail = rest[cut:] or str(damage).encode()
+            yield Block(rest[:cut], (*damaged, (RECORD_TRUNCATED, tail)), unterminated=False)
+            return
+        if chunk is None:
+            break
+        if skipping:
+            end = chunk.find(b"\n") + 1
+            if not end:
+                continue
+            chunk, skipping = chunk[end:], False
+        parts.append(chunk)
+        size += len(chunk)
+        if size < block_bytes or (b"\n" not in chunk and size <= max_line_bytes):
+            continue
+        data = b"".join(parts)
+        cut = data.rfind(b"\n") + 1
+        rest = data[cut:]
+        if len(rest) > max_line_bytes:
+            damaged.append((RECORD_TOO_LARGE, rest[:max_line_bytes]))
+            rest, skipping = b"", True
+        parts, size = [rest], len(rest)
+        if cut or damaged:
+            yield Block(data[:cut], tuple(damaged), unterminated=False)
+            damaged = []
+    data = b"".join(parts)
+    if data or damaged:
+        yield Block(data, tuple(damaged), unterminated=bool(data) and not data.endswith(b"\n"))
+
+
+def _without_mark(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The chunks without the byte order mark that some editors put before UTF-8."""
+    head = b""
+    while len(head) < len(MARK) and (chunk := next(chunks, b"")):
+        head += chunk
+    yield head.removeprefix(MARK)
+    yield from chunks
+
+
+def decompressed(stream: BinaryIO) -> Iterator[bytes]:
+    """The content of a stream in pieces, decompressed where its first bytes say that it is compressed.
+
+    Raises:
+        DamagedStreamError: the rest can't be had.
+    """
+    head = b""
+    while len(head) < MAGIC_BYTES and (more := _read(stream, _READ_BYTES)):
+        head += more
+    make = inflater_for(head)
+    if make is None:
+        while head:
+            yield head
+            head = _read(stream, _READ_BYTES)
+        return
+    inflater: Inflater | None = None
+    while head:
+        for start in range(0, len(head), PIECE_BYTES):
+            raw = head[start : start + PIECE_BYTES]
+            while raw:
+                if inflater is None:
+                    if not raw.strip(b"\0"):  # padding after the last member, as tapes and some tools leave it
+                        break
+                    inflater = make()
+                try:
+                    for data, rest in inflated(inflater, raw):
+                        raw = rest
+                        if data:
+                            yield data
+                except DAMAGE as cause:
+                    raise DamagedStreamError(f"compressed data is damaged: {cause}") from cause
+                if inflater.eof:
+                    inflater = None
+        head = _read(stream, _READ_BYTES)
+    if inflater is not None:
+        raise DamagedStreamError("compressed data ends before its end mark")
+
+
+def _read(stream: BinaryIO, size: int) -> bytes:
+    try:
+        return stream.read(size)
+    except (OSError, EOFError) as cause:
+        raise DamagedStreamError(f"the stream can't be read further: {cause}") from cause
+
+
+class _Section(io.RawIOBase):
+    """Bytes [begin, end) of a seekable stream."""
+
+    def __init__(self, stream: BinaryIO, begin: int, end: int) -> None:
+        self._stream = stream
+        self._left = max(0, end - begin)
+        stream.seek(begin)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._stream.read(min(len(buffer), self._left))
+        buffer[: len(piece)] = piece
+        self._left -= len(piece)
+        return len(piece)
+
+
+def line_range(stream: BinaryIO, start: int, stop: int, *, record_start: bytes | None = None) -> BinaryIO:
+    """The records of a seekable, uncompressed stream that start in bytes [start, stop).
+
+    The ranges of a partition of the file give each record exactly once.
+
+    Args:
+        stream: seekable; it is moved.
+        start: first byte of the range.
+        stop: byte after the range.
+        record_start: regular expression that the first line of a record matches, for records of several lines;
+            None where each line is a record. Lines before the file's first record go to the range of byte 0.
+
+    Returns:
+        A stream of whole lines.
+    """
+    pattern = re.compile(record_start) if record_start is not None else None
+    begin = _record_at(stream, start, pattern)
+    end = max(begin, _record_at(stream, stop, pattern))
+    return io.BufferedReader(_Section(stream, begin, end), _READ_BYTES)
+
+
+def _record_at(stream: BinaryIO, position: int, pattern: re.Pattern[bytes] | None) -> int:
+    """Where the first record at or after a position starts; the end of the stream if there is none."""
+    if position <= 0:
+        return 0
+    stream.seek(position - 1)
+    here = position - 1
+    line = stream.readline(MAX_LINE_BYTES)  # up to the end of the line that byte position - 1 is in
+    while line and not line.endswith(b"\n"):
+        here += len(line)
+        line = stream.readline(MAX_LINE_BYTES)
+    here += len(line)
+    if pattern is None:
+        return here
+    begins_line = True
+    while line := stream.readline(MAX_LINE_BYTES):
+        if begins_line and pattern.match(line):
+            return here
+        here += len(line)
+        begins_line = line.endswith(b"\n")
+    return here

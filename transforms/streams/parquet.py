@@ -1,0 +1,284 @@
+"""Parquet files as inputs: opened with an error for the user, read in bounded pieces, split by row groups."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from semrank.transforms.columnar.arrays import column_array
+from semrank.transforms.columnar.damage import UNREADABLE, open_parquet, unreadable
+from semrank.transforms.streams.batch import DEFAULT_MAX_RECORD_BYTES, MAX_REJECT_CHARS
+
+MAGIC = b"PAR1"
+"""How a Parquet file begins (and ends)."""
+
+READ_ROWS = 1 << 14
+"""Rows that are worked on at once, at most: some 2 MiB of links."""
+
+READ_BYTES = 16 << 20
+"""Bytes of texts that are worked on at once, at most, but for a single row: a few KiB of a file may stand for more."""
+
+MAX_ROW_BYTES = DEFAULT_MAX_RECORD_BYTES
+"""Bytes of texts that a row may have, as records of other formats."""
+
+
+DECODED_ROWS = 64
+"""Rows that are worked on at once where lists of texts can only be read decoded."""
+
+MAX_LIST_BYTES = DEFAULT_MAX_RECORD_BYTES
+"""Bytes of texts that the lists of a row may have."""
+
+_SKEW = 4  # how many times too much Arrow may reserve for texts
+
+
+class Rows(NamedTuple):
+    """Rows of a file.
+
+    Attributes:
+        table: the rows; bytes of texts that are no UTF-8 are U+FFFD, and long texts of too large rows null.
+        reasons: string[n], COLUMN-undecodable or record-too-large where that is so, else null.
+    """
+
+    table: pa.Table
+    reasons: pa.Array
+
+
+def read_schema(stream: BinaryIO, source: str) -> pa.Schema:
+    """The columns of a file, of those with the same name the first, as `read_batches` gives them.
+
+    Raises:
+        InputError: the stream holds no Parquet file that can be read.
+    """
+    schema = open_parquet(stream, source).schema_arrow
+    fields = [schema.field(position) for position in _first_of_each(schema)]
+    return pa.schema([field.with_type(pa.string()) if _is_binary(field.type) else field for field in fields])
+
+
+def _first_of_each(schema: pa.Schema) -> list[int]:
+    """Positions of the columns of a schema, without those whose name another has before."""
+    names = schema.names
+    return [position for position, name in enumerate(names) if names.index(name) == position]
+
+
+def groups_in_range(stream: BinaryIO, source: str, start: int, end: int | None) -> list[int]:
+    """The row groups that begin in bytes [start, end) of the file, by the share of the data before them.
+
+    Ranges that follow each other give every row group once. Where exactly a group begins stands in the metadata of its
+    columns; Arrow ends the process where these are damaged, so they are not looked at.
+    """
+    metadata = open_parquet(stream, source).metadata
+    size = stream.seek(0, io.SEEK_END)
+    weights = [max(0, metadata.row_group(group).total_byte_size) for group in range(metadata.num_row_groups)]
+    total = max(1, sum(weights))
+    begins = [min(before * size // total, size - 1) for before in itertools.accumulate(weights, initial=0)]
+    return [group for group, at in enumerate(begins[:-1]) if at >= start and (end is None or at < end)]
+
+
+def read_batches(
+    stream: BinaryIO, source: str, *, columns: Sequence[str], groups: Sequence[int] | None = None
+) -> Iterator[Rows]:
+    """The rows of some row groups (all if None), at most `READ_ROWS` at once, with the columns that exist.
+
+    Bytes without a type of their own, as some writers store texts, are read as texts; of columns with the same name the
+    first is. Texts are read as dictionaries, as they mostly stand in the file, and decoded in pieces of at most
+    `READ_BYTES`: a dictionary with one text of a megabyte, which fits a few hundred bytes, may stand for that text in
+    every row.
+
+    Raises:
+        InputError: the file can't be read.
+    """
+    plain = open_parquet(stream, source)
+    schema = plain.schema_arrow
+    present = [name for name in columns if name in schema.names]
+    kinds = {name: schema.field(schema.names.index(name)).type for name in present}
+    texts = {name for name in present if _is_text(kinds[name])}
+    lists = {name for name in present if _is_text_list(kinds[name])}
+    paths = [plain.schema.column(leaf).path for leaf in range(len(plain.schema))]
+    encoded = open_parquet(stream, source, encoded=[path for path in paths if path.partition(".")[0] in texts | lists])
+    # Arrow can't put lists with several dictionaries together: these are read by row groups, and without dictionaries
+    # where one group has several.
+    chosen = list(range(plain.metadata.num_row_groups)) if groups is None else list(groups)
+    parts = [[group] for group in chosen] if lists else [chosen]
+    batches = (batch for part in parts for batch in _batches(encoded, plain, part, present))
+    while True:
+        try:
+            batch = next(batches, None)
+        except UNREADABLE as cause:
+            raise unreadable(source, cause) from cause
+        if batch is None:
+            return
+        yield from _bounded(pa.Table.from_batches([batch]).select(_first_of_each(batch.schema)))
+
+
+def _batches(
+    encoded: pq.ParquetFile, plain: pq.ParquetFile, groups: list[int], columns: list[str]
+) -> Iterator[pa.RecordBatch]:
+    done = 0
+    try:
+        for batch in encoded.iter_batches(batch_size=READ_ROWS, row_groups=groups, columns=columns, use_threads=False):
+            for column in batch.columns:
+                _check_indices(column)
+            yield batch
+            done += batch.num_rows
+    except pa.ArrowNotImplementedError:
+        begin = 0
+        few = plain.iter_batches(batch_size=DECODED_ROWS, row_groups=groups, columns=columns, use_threads=False)
+        for batch in few:
+            if begin + batch.num_rows > done:
+                yield batch.slice(max(0, done - begin))
+            begin += batch.num_rows
+
+
+def _check_indices(column: pa.Array) -> None:
+    """Arrow takes on trust that a damaged file's indices lie inside their dictionary; raises ArrowInvalid otherwise."""
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        column = column.flatten()
+    if pa.types.is_dictionary(column.type):
+        bounds = pc.min_max(column.indices).as_py()
+        if bounds["max"] is not None and not 0 <= bounds["min"] <= bounds["max"] < len(column.dictionary):
+            raise pa.ArrowInvalid(f"found index {bounds['max']} in a dictionary of {len(column.dictionary)} texts")
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype) or _is_binary(dtype))
+
+
+def _is_binary(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype))
+
+
+def _is_text_list(dtype: pa.DataType) -> bool:
+    if not (pa.types.is_list(dtype) or pa.types.is_large_list(dtype)):
+        return False
+    return bool(pa.types.is_string(dtype.value_type) or pa.types.is_large_string(dtype.value_type))
+
+
+def _text_lengths(column: pa.Array) -> npt.NDArray[np.int64] | None:
+    """Bytes of each row's texts once they are decoded, int64[n]; None for a column without encoded texts."""
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        words = _text_lengths(column.flatten())
+        if words is None:
+            return None
+        counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        total = np.concatenate([[0], np.cumsum(words)])
+        ends = np.cumsum(counts, dtype=np.int64)
+        return np.asarray(total[ends] - total[ends - counts], dtype=np.int64)
+    if not pa.types.is_dictionary(column.type):
+        return None
+    of_values = pc.binary_length(column.dictionary).cast(pa.int64())
+    return np.asarray(pc.fill_null(of_values.take(column.indices), 0).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _bounded(table: pa.Table) -> Iterator[Rows]:
+    """The rows in pieces of at most `READ_BYTES` of texts once these are decoded, or of one row."""
+    texts, lists = np.zeros((2, table.num_rows), dtype=np.int64)
+    lengths: dict[int, npt.NDArray[np.int64]] = {}
+    for position, column in enumerate(map(column_array, table.columns)):
+        own = _text_lengths(column)
+        if own is not None:
+            lengths[position] = own
+            (texts if pa.types.is_dictionary(column.type) else lists)[:] += own
+    sizes = texts + lists
+    large_texts, large_lists = texts > MAX_ROW_BYTES, lists > MAX_LIST_BYTES
+    large = large_texts | large_lists
+    for position, own in lengths.items() if large.any() else ():
+        column = column_array(table.column(position))
+        gone = large_texts & (own > MAX_REJECT_CHARS) if pa.types.is_dictionary(column.type) else large_lists
+        table = table.set_column(position, table.column_names[position], _without_rows(column, gone))
+        sizes[gone] -= own[gone]
+    reasons = pc.if_else(pa.array(large), "record-too-large", pa.scalar(None, pa.string()))
+    begin = 0
+    ends = np.cumsum(sizes)
+    while begin < table.num_rows:
+        before = int(ends[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, before + READ_BYTES, side="right")))
+        piece = _decoded(table.slice(begin, end - begin))
+        yield Rows(piece.table, pc.coalesce(reasons.slice(begin, end - begin), piece.reasons))
+        begin = end
+
+
+def _without_rows(column: pa.Array, rows: npt.NDArray[np.bool_]) -> pa.Array:
+    """A column of encoded texts, or lists of them, that is null in some rows."""
+    if pa.types.is_dictionary(column.type):
+        indices = pc.if_else(pa.array(rows), pa.scalar(None, column.indices.type), column.indices)
+        return pa.DictionaryArray.from_arrays(indices, column.dictionary)
+    places = np.where(rows, -1, np.arange(len(column)))
+    return column.take(pa.array(places, mask=rows))
+
+
+def _decoded(table: pa.Table) -> Rows:
+    """The rows with texts that are UTF-8, which Arrow takes for granted and files need not keep."""
+    reasons = pa.nulls(table.num_rows, pa.string())
+    for position, name in enumerate(table.column_names):
+        column = column_array(table.column(position))
+        plain = _plain(column)
+        if plain is not column:
+            column = plain
+            if _is_binary(column.type):
+                column = column.cast(pa.binary()).view(pa.string())
+            table = table.set_column(position, name, column)
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            column, damaged = _mended(column)
+            table = table.set_column(position, name, column)
+            reason = f"{name.replace('_', '-')}-undecodable"
+            reasons = pc.coalesce(reasons, pc.if_else(pa.array(damaged), reason, pa.scalar(None, pa.string())))
+    return Rows(table, reasons)
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """A column of texts, or lists of them, without its dictionary; another column as it is."""
+    if _text_lengths(column) is None:
+        return column
+    if pa.types.is_dictionary(column.type):
+        return _plain_texts(column)
+    counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), _plain_texts(column.flatten()), mask=column.is_null())
+
+
+def _plain_texts(column: pa.DictionaryArray) -> pa.Array:
+    """Texts without their dictionary.
+
+    Arrow reserves the mean length of the dictionary's texts for each row. Where few rows have the long ones that may be
+    a thousand times too much, so the texts are put together here.
+    """
+    texts = column.dictionary.cast(pa.large_binary())
+    lengths = pc.fill_null(pc.binary_length(texts).take(column.indices), 0).to_numpy(zero_copy_only=False)
+    size = int(lengths.sum())
+    if len(column) * texts.nbytes <= _SKEW * max(1, len(texts)) * (size + READ_BYTES):
+        return column.dictionary_decode()
+    values = texts.to_pylist()
+    content = b"".join([values[index] or b"" for index in column.indices.drop_null().to_pylist()])
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    nulls = pc.is_null(column, nan_is_null=False).to_numpy(zero_copy_only=False)
+    valid = pa.py_buffer(np.packbits(~nulls, bitorder="little").tobytes())
+    return pa.StringArray.from_buffers(len(column), pa.py_buffer(offsets.tobytes()), pa.py_buffer(content), valid)
+
+
+def _mended(column: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    """A column of texts or lists of texts with U+FFFD for what is no UTF-8, and which rows had such, bool[n]."""
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        column = column.cast(pa.list_(column.type.value_type))
+        words, damaged = _mended(column.flatten())
+        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        ends = np.cumsum(lengths, dtype=np.int64)
+        offsets = np.concatenate([[0], ends]).astype(np.int32)
+        before = np.concatenate([[0], np.cumsum(damaged, dtype=np.int64)])
+        return (
+            pa.ListArray.from_arrays(pa.array(offsets), words, mask=column.is_null()),
+            before[ends] > before[ends - lengths],
+        )
+    values = column.cast(pa.binary()).to_pylist()
+    texts = [None if value is None else value.decode("utf-8", "replace") for value in values]
+    changed = [text is not None and text.encode() != value for text, value in zip(texts, values, strict=True)]
+    return pa.array(texts, pa.string()), np.array(changed, dtype=np.bool_)
