@@ -18,15 +18,16 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
+from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
 from typing import Any, NoReturn
 
 from semrank.pipelines import __version__
-from semrank.pipelines.config_file import add_config_option, file_arguments
+from semrank.pipelines.config_file import ConfigOptions, file_arguments
 from semrank.pipelines.interrupt import ending_soon
 from semrank.pipelines.local.progress import PROGRESS
-from semrank.pipelines.options import BEAM_GROUP, expected_one, help_group, meant
+from semrank.pipelines.options import BEAM_GROUP, add_options, declared, expected_one, help_group, meant, option
 from semrank.pipelines.terminal import clear_line, visible, visible_output
 from semrank.schemas.errors import InputError
 
@@ -71,6 +72,20 @@ BEAM_HELP = (
     "Options of Apache Beam are passed on (--runner, --job_endpoint, --project, ...). "
     "Without --runner the run is local."
 )
+
+
+@dataclass(frozen=True)
+class GeneralOptions(ConfigOptions):
+    """Options of every command; `metrics` of those that write a folder with a manifest."""
+
+    json: bool = option(False, "print JSON instead of the summary: the manifest, if the command writes one", plain=True)
+    metrics: str | None = option(
+        None, "write figures of the run to a file in the text format of Prometheus", metavar="FILE"
+    )
+    quiet: bool = option(False, "print nothing but errors and the result", plain=True, exclusive="verbosity")
+    verbose: bool = option(
+        False, "print when each stage starts and ends, and more about errors", plain=True, exclusive="verbosity"
+    )
 
 
 class _Parser(argparse.ArgumentParser):
@@ -305,17 +320,8 @@ def command_parser(command: str, module: ModuleType) -> _Parser:
     module.add_arguments(parser)
     if command in BEAM:
         help_group(parser, BEAM_GROUP).description = BEAM_HELP
-    what = "the manifest, a JSON object a line," if command in MANIFESTS else "the result as JSON"
-    general = parser._optionals
-    general.add_argument("--json", action="store_true", help=f"print {what} in place of a summary")
-    if command in MANIFESTS:
-        general.add_argument(
-            "--metrics", metavar="FILE", help="write figures of the run to a file in the text format of Prometheus"
-        )
-    add_config_option(general)
-    verbosity = general.add_mutually_exclusive_group()
-    verbosity.add_argument("--quiet", action="store_true", help="say nothing but errors and the result")
-    verbosity.add_argument("--verbose", action="store_true", help="say also when stages start, and more on errors")
+    names = [name for name in declared(GeneralOptions) if name != "metrics" or command in MANIFESTS]
+    add_options(parser, GeneralOptions, names=names)
     return parser
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
+from dataclasses import dataclass
 
 import shtab
 
 from semrank.pipelines.answers import answer
 from semrank.pipelines.cli import COMMANDS, command_parser
+from semrank.pipelines.options import add_options, read_options, required
 
 EXAMPLES = """\
 examples:
@@ -24,14 +26,21 @@ _FILES = {"FILE", "GLOB"}
 """How the values of options are called that name folders, and files."""
 
 
+@dataclass(frozen=True)
+class CompletionOptions:
+    """The shell."""
+
+    shell: str = required("the shell", metavar="SHELL", choices=tuple(shtab.SUPPORTED_SHELLS), positional=True)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
-    shells = shtab.SUPPORTED_SHELLS
-    parser.add_argument("shell", metavar="SHELL", choices=shells, help=f"one of {', '.join(shells)}")
+    add_options(parser, CompletionOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
+    shell = read_options(CompletionOptions, arguments).shell
     parser = argparse.ArgumentParser(prog="semrank", allow_abbrev=False)
     parser.add_argument("--version", action="store_true", help="print the version and end")
     commands = parser.add_subparsers()
@@ -40,8 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
         for action in own._actions:
             _complete_values(action)
         commands.add_parser(name, help=help_text, parents=[own], add_help=False, conflict_handler="resolve")
-    script = shtab.complete(parser, arguments.shell)
-    answer(arguments, script, {"shell": arguments.shell, "script": script})
+    script = shtab.complete(parser, shell)
+    answer(arguments, script, {"shell": shell, "script": script})
     return 0
 
 

@@ -81,7 +81,23 @@ def _file(text: str) -> Any:
 
 
 @dataclass(frozen=True)
-class RoundConfig:
+class ScopeOptions:
+    """The URLs that a round may select, or an export may write."""
+
+    include: str | None = _file("rules of the only URLs to select, +REGEX or -REGEX a line; the first match decides")
+    exclude: str | None = _file("rules of URLs to leave out, -REGEX or +REGEX a line; the first match decides")
+    only_hosts: str | None = _file("the only hosts to select from, one a line")
+    only_domains: str | None = _file("the only domains to select from, with all hosts below them, one a line")
+    max_url_length: int | None = _count("most characters of a URL that is selected")
+
+    @property
+    def files(self) -> list[str]:
+        """The files that are given."""
+        return [path for path in (self.include, self.exclude, self.only_hosts, self.only_domains) if path is not None]
+
+
+@dataclass(frozen=True)
+class RoundConfig(ScopeOptions):
     """How a round is computed; every field but `extension`, which profiles set, is an option of the same name.
 
     Raises:
@@ -241,11 +257,6 @@ class RoundConfig:
     )
 
     recrawl: bool = option(False, "select pages too that the snapshot has already", SELECTION, plain=True)
-    include: str | None = _file("rules of the only URLs to select, +REGEX or -REGEX a line; the first match decides")
-    exclude: str | None = _file("rules of URLs to leave out, -REGEX or +REGEX a line; the first match decides")
-    only_hosts: str | None = _file("the only hosts to select from, one a line")
-    only_domains: str | None = _file("the only domains to select from, with all hosts below them, one a line")
-    max_url_length: int | None = _count("most characters of a URL that is selected")
     allow_private: bool = option(
         False, "select URLs too of the crawler's own network, such as localhost or 10.0.0.1", SELECTION, plain=True
     )
@@ -361,7 +372,10 @@ def add_round_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `RoundConfig`; one that is not given keeps the profile's value."""
     for title in (SELECTION, RANKING, SEMRANK_GROUP, LOG):
         help_group(parser, title)
-    add_options(parser, RoundConfig, round_config(argparse.Namespace(profile=None)).as_dict())
+    scope = declared(ScopeOptions)
+    own = [name for name in declared(RoundConfig) if name not in scope]
+    add_options(parser, RoundConfig, round_config(argparse.Namespace(profile=None)).as_dict(), names=own)
+    add_options(parser, ScopeOptions)
 
 
 def round_config(arguments: argparse.Namespace) -> RoundConfig:

@@ -10,11 +10,12 @@ import argparse
 import importlib
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from semrank.pipelines.options import meant
+from semrank.pipelines.options import add_options, meant, option, option_name
 from semrank.schemas.errors import InputError
 
 DEFAULT_FILE = "semrank.toml"
@@ -27,10 +28,12 @@ BEAM = "beam"
 """Table of Apache Beam's options."""
 
 
-def add_config_option(parser: Any) -> None:
-    """Declares the option that names the file."""
-    parser.add_argument(
-        "--config", metavar="FILE", help=f"TOML file of options (default {DEFAULT_FILE} in the working folder)"
+@dataclass(frozen=True)
+class ConfigOptions:
+    """The file."""
+
+    config: str | None = option(
+        None, f"TOML file of options (default {DEFAULT_FILE} in the working folder)", metavar="FILE"
     )
 
 
@@ -53,21 +56,21 @@ def file_arguments(
         InputError: the file can't be read, or it has a key that is no option, or a value that is none.
     """
     finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    add_config_option(finder)
+    add_options(finder, ConfigOptions)
     named = finder.parse_known_args(given)[0].config
     path = DEFAULT_FILE if named is None else named
     if named is None and not Path(path).is_file():
         return path, []
     shared, tables = _parts(path, commands)
-    names = {argument.partition("=")[0] for argument in given if argument.startswith("--")}
-    covered = _excluded(parser, names)
+    given_names = {argument.partition("=")[0] for argument in given if argument.startswith("--")}
+    covered = _excluded(parser, given_names)
     arguments = []
-    for option, value in _options_of(parser, command, shared, tables, path):
-        if option not in covered:
-            arguments += _as_arguments(parser._option_string_actions[option], option, value, path)
+    for name, value in _options_of(parser, command, shared, tables, path):
+        if name not in covered:
+            arguments += _as_arguments(parser._option_string_actions[name], name, value, path)
     if beam:
         passed = {f"--{key}": value for key, value in tables.get(BEAM, {}).items()}
-        arguments += [f"{key}={value}" for key, value in passed.items() if key not in names]
+        arguments += [f"{key}={value}" for key, value in passed.items() if key not in given_names]
     return path, arguments
 
 
@@ -100,7 +103,7 @@ def _excluded(parser: argparse.ArgumentParser, names: set[str]) -> set[str]:
     for group in parser._mutually_exclusive_groups:
         if actions & set(group._group_actions):
             actions |= set(group._group_actions)
-    return {option for action in actions for option in action.option_strings}
+    return {name for action in actions for name in action.option_strings}
 
 
 def _options_of(
@@ -112,42 +115,42 @@ def _options_of(
 ) -> Iterable[tuple[str, Any]]:
     own = tables.get(command, {})
     for key, value in {**shared, **own}.items():
-        option = f"--{key.replace('_', '-')}"
-        if option in parser._option_string_actions:
-            yield option, value
-        elif key in own or not _known_elsewhere(option):
-            hint = meant(option, _all_options() if key not in own else parser._option_string_actions)
+        name = option_name(key)
+        if name in parser._option_string_actions:
+            yield name, value
+        elif key in own or not _known_elsewhere(name):
+            hint = meant(name, _all_options() if key not in own else parser._option_string_actions)
             raise InputError(f"--config {path}: found '{key}', expected an option of semrank{hint}")
 
 
-def _known_elsewhere(option: str) -> bool:
-    return option in _all_options()
+def _known_elsewhere(name: str) -> bool:
+    return name in _all_options()
 
 
 def _all_options() -> set[str]:
     from semrank.pipelines.cli import COMMANDS, command_parser
 
     return {
-        option
+        name
         for command in COMMANDS
-        for option in command_parser(
+        for name in command_parser(
             command, importlib.import_module(f"semrank.pipelines.{command}")
         )._option_string_actions
     }
 
 
-def _as_arguments(action: argparse.Action, option: str, value: Any, path: str) -> list[str]:
+def _as_arguments(action: argparse.Action, name: str, value: Any, path: str) -> list[str]:
     if action.nargs == 0:
         if not isinstance(value, bool):
-            raise InputError(f"--config {path}: {option[2:]} is {value!r:.60}, expected true or false")
-        negated = f"--no-{option[2:]}"
-        return [option] if value else [negated] if negated in action.option_strings else []
+            raise InputError(f"--config {path}: {name[2:]} is {value!r:.60}, expected true or false")
+        negated = f"--no-{name[2:]}"
+        return [name] if value else [negated] if negated in action.option_strings else []
     several = isinstance(action, argparse._AppendAction)
     if isinstance(value, list) and several:
-        return [f"{option}={member}" for member in value]
+        return [f"{name}={member}" for member in value]
     if isinstance(value, datetime | date):
         value = value.isoformat()
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         expected = "a text or a list of texts" if several else "a text or a number"
-        raise InputError(f"--config {path}: {option[2:]} is {value!r:.60}, expected {expected}")
-    return [f"{option}={value}"]
+        raise InputError(f"--config {path}: {name[2:]} is {value!r:.60}, expected {expected}")
+    return [f"{name}={value}"]

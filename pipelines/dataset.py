@@ -26,6 +26,7 @@ import pyarrow as pa
 from semrank.pipelines import folders
 from semrank.pipelines.cluster import path_for_workers
 from semrank.pipelines.ingest import PARTS, ingest
+from semrank.pipelines.options import add_options, option, read_options, required
 from semrank.pipelines.runtime import beam_options
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
@@ -54,32 +55,32 @@ _REPORT_SECONDS = 5.0  # time between two messages about a download's progress
 log = logging.getLogger("semrank")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    parser.add_argument("name", choices=[WIKISPEEDIA, MANUALS], help="the data set")
-    parser.add_argument(
-        "--source",
-        required=True,
+@dataclass(frozen=True, kw_only=True)
+class DatasetOptions:
+    """Which data set is read, and where the snapshot is written."""
+
+    name: str = required("the data set", metavar="NAME", choices=(WIKISPEEDIA, MANUALS), positional=True)
+    source: str = required(
+        f"wikispeedia: folder with {' and '.join(wikispeedia.ARCHIVES)} or their content, or the URL of such a folder; "
+        "manuals: folder with unpacked HTML manuals",
         metavar="DIR|URL",
-        help=f"wikispeedia: folder with {' and '.join(wikispeedia.ARCHIVES)} or their content, or the URL below which "
-        "they lie; manuals: folder with unpacked HTML manuals",
     )
-    parser.add_argument("--output", required=True, metavar="SNAPSHOT", help="folder of the snapshot, new or empty")
-    parser.add_argument("--topics", metavar="FILE", help="where the topics go (default SNAPSHOT/topics.parquet)")
-    parser.add_argument(
-        "--downloads",
+    output: str = required("folder of the snapshot, new or empty", metavar="SNAPSHOT")
+    topics: str | None = option(
+        None, "file that the topics are written to (default SNAPSHOT/topics.parquet)", metavar="FILE"
+    )
+    downloads: str | None = option(
+        None,
+        "folder that keeps downloaded archives; an interrupted download continues there (default: the user's cache)",
         metavar="DIR",
-        type=Path,
-        help="where downloaded archives are kept; a broken download continues there (default: the user's cache)",
     )
-    parser.add_argument(
-        "--redirect-host",
-        action="append",
-        default=[],
-        metavar="HOST",
-        help="a further host that downloads may be redirected to",
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace a finished snapshot that is in the folder")
+    redirect_host: tuple[str, ...] = option((), "a further host that downloads may be redirected to", metavar="HOST")
+    overwrite: bool = option(False, "replace a finished snapshot in the folder", plain=True)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's options."""
+    add_options(parser, DatasetOptions)
 
 
 def locate_source(source: str, downloads: Path | None, policy: Policy | None = None) -> Path:
@@ -190,26 +191,26 @@ class _Manuals:
 
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     """Runs the command; gives the exit status."""
-    options = beam_options(beam_arguments)
-    output = path_for_workers(options, arguments.output)
+    own, options = read_options(DatasetOptions, arguments), beam_options(beam_arguments)
+    output = path_for_workers(options, own.output)
     reading: _Wikispeedia | _Manuals
-    if arguments.name == MANUALS:
-        reading = _Manuals(Path(path_for_workers(options, arguments.source)))
+    if own.name == MANUALS:
+        reading = _Manuals(Path(path_for_workers(options, own.source)))
     else:
-        policy = Policy(redirect_hosts=frozenset(arguments.redirect_host))
-        source = locate_source(arguments.source, arguments.downloads, policy)
+        policy = Policy(redirect_hosts=frozenset(own.redirect_host))
+        source = locate_source(own.source, None if own.downloads is None else Path(own.downloads), policy)
         reading = _Wikispeedia(Path(path_for_workers(options, str(source))))
     ranges, topics = reading.ranges(), reading.topics()
-    parts, overwrite = (*PARTS, _TOPICS, _SEEDS), arguments.overwrite
+    parts = (*PARTS, _TOPICS, _SEEDS)
     inputs = [str(reading.source), *(path.path for path in ranges)]
-    if arguments.topics is not None:
-        folders.check_file("--topics", arguments.topics, overwrite=overwrite, inputs=inputs)
-    folders.claim_folder("--output", output, parts=parts, overwrite=overwrite, inputs=inputs)
+    if own.topics is not None:
+        folders.check_file("--topics", own.topics, overwrite=own.overwrite, inputs=inputs)
+    folders.claim_folder("--output", output, parts=parts, overwrite=own.overwrite, inputs=inputs)
     work = folders.work_folder(output)
-    write_parquet(arguments.topics or files.join(work, _TOPICS), topics)
+    write_parquet(own.topics or files.join(work, _TOPICS), topics)
     for topic, seeds in topic_seeds(topics).items():
         files.write_bytes(files.join(work, _SEEDS, f"{topic}.txt"), "".join(f"{url}\n" for url in seeds).encode())
-    print(ingest(ranges, reading, output, options, {"dataset": arguments.name}))
+    print(ingest(ranges, reading, output, options, {"dataset": own.name}))
     return 0
 
 

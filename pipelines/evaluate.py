@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import logging
 import time
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_results import Results, summary_text
 from semrank.pipelines.evaluation_topics import plan_topics, read_topics
 from semrank.pipelines.manifest import use_parameters_of
-from semrank.pipelines.options import add_options, given_options
+from semrank.pipelines.options import add_options, given_options, option, read_options, required
 from semrank.pipelines.runtime import versions
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLICKS, LINKS, PAGES
@@ -46,27 +46,34 @@ PARTS = ("curve", "summary", "sweep", "rejects", "plots")
 log = logging.getLogger("semrank")
 
 
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions:
+    """What is compared, and where the result goes; `EvaluationConfig` has how."""
+
+    snapshot: str = required("snapshot that `semrank ingest` wrote", metavar="SNAPSHOT")
+    topics: str = required("table of topics, Parquet or JSON Lines", metavar="FILE")
+    rankers: str = required(
+        f"rankers to compare; each is compared with the first: {', '.join(known_rankers())}", metavar="A,B"
+    )
+    output: str = required("folder of the evaluation, new or empty", metavar="DIR")
+    overwrite: bool = option(False, "replace a finished evaluation in the folder", plain=True)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
-    known = ", ".join(known_rankers())
-    parser.add_argument("--snapshot", required=True, metavar="FOLDER", help="snapshot that `semrank ingest` wrote")
-    parser.add_argument("--topics", required=True, metavar="FILE", help="table of topics, Parquet or JSON Lines")
-    parser.add_argument(
-        "--rankers", required=True, metavar="A,B", help=f"whom to compare, the others with the first: {known}"
-    )
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the evaluation, new or empty")
-    parser.add_argument("--overwrite", action="store_true", help="replace a finished evaluation that is in the folder")
-    add_options(parser, EvaluationConfig, {field.name: field.default for field in fields(EvaluationConfig)})
+    add_options(parser, EvaluateOptions)
+    add_options(parser, EvaluationConfig)
     add_options(parser, RoundConfig, {}, names=(*SEMRANK_OPTIONS, *RANKER_OPTIONS))
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
-    rankers = tuple(arguments.rankers.split(","))
+    own = read_options(EvaluateOptions, arguments)
     given = given_options(RoundConfig, arguments)
     options = {name: given[name] for name in (*SEMRANK_OPTIONS, *RANKER_OPTIONS) if name in given}
+    rankers = tuple(own.rankers.split(","))
     config = EvaluationConfig(rankers, **given_options(EvaluationConfig, arguments), options=options)
-    print(evaluate(arguments.snapshot, arguments.topics, arguments.output, config, overwrite=arguments.overwrite))
+    print(evaluate(own.snapshot, own.topics, own.output, config, overwrite=own.overwrite))
     return 0
 
 

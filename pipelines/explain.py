@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from typing import Any
 
 from semrank.pipelines import evidence, folders
 from semrank.pipelines.answers import answer
 from semrank.pipelines.config import PAPER_PROFILES, RoundConfig, stored_config
 from semrank.pipelines.manifest import Manifest, use_parameters_of
+from semrank.pipelines.options import add_options, option, read_options, required
 from semrank.pipelines.score_terms import score_facts, score_lines
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CONCEPTS, FRONTIER, KEYWORDS, SCALE, TableSchema
@@ -36,21 +38,27 @@ _CURRENT_CONCEPTS = TableSchema("current_concepts", CONCEPTS.schema)
 _BASE_CONCEPTS = TableSchema("base_concepts", CONCEPTS.schema)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions:
+    """What is explained, and from what."""
+
+    round: str = required("a finished round", metavar="ROUND")
+    url: str = required("a URL of its frontier", metavar="URL", positional=True)
+    snapshot: str | None = option(
+        None, "the round's snapshot, if it was moved; links and clicks are listed from it", metavar="SNAPSHOT"
+    )
+    brief: bool = option(False, "list no links and clicks, and do not read the snapshot", plain=True)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
-    parser.add_argument("--round", required=True, metavar="ROUND", help="a finished round")
-    parser.add_argument("url", metavar="URL", help="a URL of its frontier")
-    parser.add_argument(
-        "--snapshot", metavar="FOLDER", help="where the round's snapshot is now, to list links and clicks from it"
-    )
-    parser.add_argument(
-        "--brief", action="store_true", help="list no links and clicks: nothing of the snapshot is read"
-    )
+    add_options(parser, ExplainOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
-    facts = explanation(arguments.round, arguments.url, snapshot=arguments.snapshot, brief=arguments.brief)
+    own = read_options(ExplainOptions, arguments)
+    facts = explanation(own.round, own.url, snapshot=own.snapshot, brief=own.brief)
     answer(arguments, "\n".join(_lines(facts)), facts)
     return 0
 

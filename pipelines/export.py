@@ -13,6 +13,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
@@ -23,8 +24,10 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from semrank.pipelines.answers import answer
+from semrank.pipelines.config import ScopeOptions
 from semrank.pipelines.folders import check_file, check_unchanged, fingerprint, read_parts
-from semrank.pipelines.scope import add_scope_arguments, scope_rules
+from semrank.pipelines.options import add_options, option, read_options, required
+from semrank.pipelines.scope import scope_rules
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
 from semrank.transforms.frontier.exports.nutch import FETCH_INTERVAL, MOST_INTERVAL
@@ -47,69 +50,69 @@ COMPRESSION_LEVEL = 6
 _COPY_BYTES = 1 << 20
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """What is written for which crawler; `ScopeOptions` has what is left out."""
+
+    round: str = required("a finished round", metavar="ROUND")
+    format: str = required("the crawler that the file is for", metavar="FORMAT", choices=tuple(TARGETS))
+    output: str = required(
+        f"the file to write, compressed if its name ends in .gz; for heritrix one of {', '.join(HERITRIX_ENDINGS)}",
+        metavar="FILE",
+    )
+    max_urls: int | None = option(None, "write at most the N best URLs", metavar="N", low=1)
+    fetch_interval: int | None = option(
+        None,
+        f"for nutch: time until a page is fetched again (default {FETCH_INTERVAL}, 30 days)",
+        metavar="SECONDS",
+        low=1,
+        high=MOST_INTERVAL,
+    )
+    overwrite: bool = option(False, "replace the file if it exists", plain=True)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
-    parser.add_argument("--round", required=True, metavar="ROUND", help="a finished round")
-    parser.add_argument("--format", required=True, choices=tuple(TARGETS), help="the crawler that the file is for")
-    parser.add_argument(
-        "--output",
-        required=True,
-        metavar="FILE",
-        help=f"the file to write, compressed if it ends in .gz; for heritrix one of {', '.join(HERITRIX_ENDINGS)}",
-    )
-    parser.add_argument("--max-urls", type=int, metavar="N", help="write at most the N best URLs")
-    parser.add_argument(
-        "--fetch-interval",
-        type=int,
-        metavar="SECONDS",
-        help=f"for nutch: time until a page is fetched again (default {FETCH_INTERVAL}, 30 days)",
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace the file if it is there")
-    add_scope_arguments(parser)
+    add_options(parser, ExportOptions)
+    add_options(parser, ScopeOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
-    _check(arguments)
-    read = fingerprint(arguments.round, "round")
-    most = arguments.max_urls
-    total = _selected_count(arguments.round)
+    own, scope = read_options(ExportOptions, arguments), read_options(ScopeOptions, arguments)
+    _check(own, scope)
+    read = fingerprint(own.round, "round")
+    total = _selected_count(own.round)
     form = target(
-        arguments.format,
-        PurePosixPath(arguments.output).name,
-        total=total if most is None else min(total, most),
-        fetch_interval=FETCH_INTERVAL if arguments.fetch_interval is None else arguments.fetch_interval,
+        own.format,
+        PurePosixPath(own.output).name,
+        total=total if own.max_urls is None else min(total, own.max_urls),
+        fetch_interval=FETCH_INTERVAL if own.fetch_interval is None else own.fetch_interval,
     )
-    selection = Selection(form.faults, most, scope_rules(arguments))
-    rejects_path = arguments.output + REJECTS_ENDING
-    with _draft(arguments.output) as output, _draft(rejects_path) as rejects:
-        with _compressed(output, arguments.output) as stream:
-            for lines in form.lines(_taken(arguments.round, selection, rejects)):
+    selection = Selection(form.faults, own.max_urls, scope_rules(scope))
+    rejects_path = own.output + REJECTS_ENDING
+    with _draft(own.output) as output, _draft(rejects_path) as rejects:
+        with _compressed(output, own.output) as stream:
+            for lines in form.lines(_taken(own.round, selection, rejects)):
                 _write_lines(stream, lines)
         check_unchanged(read)
         # The rejects first: where the file is, its rejects are too.
         files.delete(rejects_path)
         if selection.rejected:
             _publish(rejects, rejects_path)
-        _publish(output, arguments.output)
-    facts = {"file": arguments.output, "format": arguments.format, "selected": total, "written": selection.taken}
-    text = _summary(arguments.output, arguments.format, selection, total)
+        _publish(output, own.output)
+    facts = {"file": own.output, "format": own.format, "selected": total, "written": selection.taken}
+    text = _summary(own.output, own.format, selection, total)
     answer(arguments, text, {**facts, "rejected": dict(selection.rejected)})
     return 0
 
 
-def _check(arguments: argparse.Namespace) -> None:
-    if arguments.max_urls is not None and arguments.max_urls < 1:
-        raise InputError(f"--max-urls: found {arguments.max_urls}, expected at least 1")
-    interval = arguments.fetch_interval
-    if interval is not None and arguments.format != "nutch":
-        raise InputError(f"--fetch-interval: found --format {arguments.format}, expected nutch")
-    if interval is not None and not 1 <= interval <= MOST_INTERVAL:
-        raise InputError(f"--fetch-interval: found {interval}, expected 1 to {MOST_INTERVAL} seconds")
-    rules = (arguments.include, arguments.exclude, arguments.only_hosts, arguments.only_domains)
-    inputs = [arguments.round, *(path for path in rules if path is not None)]
-    for path in (arguments.output, arguments.output + REJECTS_ENDING):
-        check_file("--output", path, overwrite=arguments.overwrite, inputs=inputs)
+def _check(own: ExportOptions, scope: ScopeOptions) -> None:
+    if own.fetch_interval is not None and own.format != "nutch":
+        raise InputError(f"--fetch-interval: found --format {own.format}, expected nutch")
+    inputs = [own.round, *scope.files]
+    for path in (own.output, own.output + REJECTS_ENDING):
+        check_file("--output", path, overwrite=own.overwrite, inputs=inputs)
 
 
 def _selected_count(folder: str) -> int:

@@ -7,11 +7,13 @@ the manifest, without which the round counts as unfinished. Run this when the se
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 
 from semrank.pipelines import folders
 from semrank.pipelines.config import stored_config
 from semrank.pipelines.locks import lock_folder
 from semrank.pipelines.manifest import Manifest
+from semrank.pipelines.options import add_options, read_options, required
 from semrank.pipelines.rank import PENDING, conclude
 from semrank.pipelines.runtime import RunMetrics
 from semrank.pipelines.topic import stored_topic
@@ -24,14 +26,21 @@ example:
 """
 
 
+@dataclass(frozen=True)
+class FinishOptions:
+    """The round to finish."""
+
+    round: str = required("a round whose job is done", metavar="ROUND")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
-    parser.add_argument("--round", required=True, metavar="ROUND", help="a round whose job is done")
+    add_options(parser, FinishOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
-    print(finish_round(arguments.round))
+    print(finish_round(read_options(FinishOptions, arguments).round))
     return 0
 
 

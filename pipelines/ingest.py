@@ -10,10 +10,9 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import re
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, make_dataclass, replace
 from functools import partial
 from typing import Any
 from zoneinfo import available_timezones
@@ -23,8 +22,9 @@ import pyarrow.parquet as pq
 
 from semrank.pipelines import folders
 from semrank.pipelines.cluster import path_for_workers
-from semrank.pipelines.memory import add_worker_arguments, worker_memory
-from semrank.pipelines.plan import add_plan_argument, shown_plan
+from semrank.pipelines.memory import WorkerOptions, worker_memory
+from semrank.pipelines.options import add_options, expected_one, given_options, meant, option, read_options, required
+from semrank.pipelines.plan import PlanOptions, shown_plan
 from semrank.pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS
@@ -67,91 +67,102 @@ _EXPANSION = 4
 log = logging.getLogger(NAMESPACE)
 
 
+_INPUTS, _LOGS, _LIMITS, _URLS = "inputs", "logs", "limits", "URLs"
+"""Titles of groups of options."""
+
+_LIMIT = CrawlLimits()
+
+_PARAMETERS = {
+    "metavar": "NAME[,NAME]",
+    "pattern": "[^&=?# ,]+(, *[^&=?# ,]+)*",
+    "example": "names of parameters separated by commas",
+}
+
+Inputs = make_dataclass(
+    "Inputs",
+    [
+        (name.replace("-", "_"), tuple[str, ...], option((), source_format.help, _INPUTS, metavar="GLOB"))
+        for name, source_format in formats.FORMATS.items()
+    ],
+    frozen=True,
+)
+"""The files to read, by format; an option for each of `formats.FORMATS`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestOptions:
+    """How the files of `Inputs` and of logs are read, and where the snapshot is written."""
+
+    log: tuple[str, ...] = option(
+        (), f"a click or access log; formats: {', '.join(LOG_FORMATS)}", _INPUTS, metavar="FORMAT=GLOB"
+    )
+    path_list: bool = option(
+        False, "the globs name lists of paths, one path a line; the files in the lists are read", _INPUTS, plain=True
+    )
+    base_url: str | None = option(None, "URL that is put before each path of a list", _INPUTS, metavar="URL")
+    redirect_host: tuple[str, ...] = option(
+        (), "a further host that http(s) inputs may be redirected to, such as a mirror", _INPUTS, metavar="HOST"
+    )
+    output: str = required("folder of the snapshot, new or empty", metavar="SNAPSHOT")
+    overwrite: bool = option(False, "replace a finished snapshot in the folder", plain=True)
+    user_salt_file: str | None = option(
+        None,
+        f"file with the secret that users' addresses are hashed with (default: the variable {SALT_VARIABLE})",
+        _LOGS,
+        metavar="FILE",
+        exclusive="salt",
+    )
+    user_salt: str | None = option(
+        None,
+        "the secret itself; other users of the machine can see it in the list of processes",
+        _LOGS,
+        metavar="TEXT",
+        exclusive="salt",
+    )
+    log_site: str | None = option(None, "scheme and host of logs that record only paths", _LOGS, metavar="URL")
+    site_search: tuple[str, ...] = option((), "query parameter of the site's own search", _LOGS, metavar="NAME")
+    log_columns: str | None = option(
+        None, "columns of --log table: user=..,query=..,time=..,url=..", _LOGS, metavar="TEXT"
+    )
+    spam_domain: tuple[str, ...] = option((), "a domain of referrer spam", _LOGS, metavar="HOST")
+    nutch_zone: str | None = option(
+        None,
+        "time zone of the machine that dumped Nutch's CrawlDb, such as Asia/Shanghai, for times in CST, PST or IST",
+        _INPUTS,
+        metavar="ZONE",
+    )
+    max_record_bytes: int = option(
+        _LIMIT.max_record_bytes, "bytes of the largest record that is read", _LIMITS, metavar="N", low=1
+    )
+    max_links: int = option(_LIMIT.max_links, "links taken from one page", _LIMITS, metavar="N", low=1)
+    record_seconds: float = option(
+        _LIMIT.record_seconds,
+        "processor time that one record may take before it is rejected, in seconds",
+        _LIMITS,
+        metavar="S",
+        low=0,
+        above=True,
+    )
+    robots_name: str | None = option(
+        None,
+        "the crawler's name; robots directives for this name count like those for all crawlers",
+        _INPUTS,
+        metavar="NAME",
+        pattern="[A-Za-z0-9_.-]+",
+        example="letters, digits, '-', '_' and '.'",
+    )
+    keep_parameters: tuple[str, ...] = option(
+        (), "query parameters that stay in URLs although they look like tracking or sessions", _URLS, **_PARAMETERS
+    )
+    drop_parameters: tuple[str, ...] = option((), "further query parameters to remove from URLs", _URLS, **_PARAMETERS)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
-    for name, source_format in formats.FORMATS.items():
-        parser.add_argument(f"--{name}", action="append", default=[], metavar="GLOB", help=source_format.help)
-    parser.add_argument(
-        "--log",
-        action="append",
-        default=[],
-        metavar="FORMAT=GLOB",
-        help=f"a click or access log; formats: {', '.join(LOG_FORMATS)}",
-    )
-    parser.add_argument("--output", required=True, metavar="SNAPSHOT", help="folder of the snapshot, new or empty")
-    parser.add_argument("--overwrite", action="store_true", help="replace a finished snapshot that is in the folder")
-    add_worker_arguments(parser)
-    add_plan_argument(parser)
-    parser.add_argument(
-        "--path-list",
-        action="store_true",
-        help="the files that the globs name list paths, one a line; they are read instead",
-    )
-    parser.add_argument("--base-url", metavar="URL", help="what stands before each path of a list")
-    salt = parser.add_mutually_exclusive_group()
-    salt.add_argument(
-        "--user-salt-file",
-        metavar="FILE",
-        help=f"file with the secret that users' addresses are hashed with (default: the variable {SALT_VARIABLE})",
-    )
-    salt.add_argument("--user-salt", metavar="TEXT", help="the secret itself, which the list of processes shows")
-    parser.add_argument("--log-site", metavar="URL", help="scheme and host of logs that record only paths")
-    parser.add_argument(
-        "--site-search", action="append", default=[], metavar="NAME", help="query parameter of the site's own search"
-    )
-    parser.add_argument("--log-columns", metavar="TEXT", help="columns of --log table: user=..,query=..,time=..,url=..")
-    parser.add_argument("--spam-domain", action="append", default=[], metavar="HOST", help="a domain of referrer spam")
-    parser.add_argument(
-        "--nutch-zone",
-        metavar="ZONE",
-        help="zone of the machine that dumped Nutch's CrawlDb, such as Asia/Shanghai, for times in CST, PST or IST",
-    )
-    parser.add_argument(
-        "--redirect-host",
-        action="append",
-        default=[],
-        metavar="HOST",
-        help="a further host that http(s) inputs may be redirected to, such as a server of mirrors",
-    )
-    limits = CrawlLimits()
-    parser.add_argument(
-        "--max-record-bytes",
-        type=int,
-        default=limits.max_record_bytes,
-        metavar="N",
-        help=f"largest record that is read (default {limits.max_record_bytes})",
-    )
-    parser.add_argument(
-        "--max-links",
-        type=int,
-        default=limits.max_links,
-        metavar="N",
-        help=f"links taken from one page (default {limits.max_links})",
-    )
-    parser.add_argument(
-        "--record-seconds",
-        type=float,
-        default=limits.record_seconds,
-        metavar="S",
-        help=f"processor time that one record may take before it is rejected (default {limits.record_seconds:g})",
-    )
-    parser.add_argument(
-        "--robots-name", metavar="NAME", help="the crawler's name, whose robots directives count as those for all do"
-    )
-    parser.add_argument(
-        "--keep-parameters",
-        action="append",
-        default=[],
-        metavar="NAME[,NAME]",
-        help="query parameters that stay in URLs although they are named like those of tracking or sessions",
-    )
-    parser.add_argument(
-        "--drop-parameters",
-        action="append",
-        default=[],
-        metavar="NAME[,NAME]",
-        help="further query parameters that are taken out of URLs",
-    )
+    add_options(parser, Inputs)
+    add_options(parser, IngestOptions)
+    add_options(parser, WorkerOptions)
+    add_options(parser, PlanOptions)
 
 
 @dataclass(frozen=True)
@@ -188,20 +199,20 @@ class _Reading:
 
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
     """Runs the command; gives the exit status."""
-    options = beam_options(beam_arguments)
+    own, options = read_options(IngestOptions, arguments), beam_options(beam_arguments)
     memory = worker_memory(arguments, options)
-    reading = _reading(arguments)
-    sources = _sources(arguments, reading)
+    reading = _reading(own)
+    sources = _sources(given_options(Inputs, arguments), own, reading)
     if not sources:
         names = ", ".join(f"--{name}" for name in (*formats.FORMATS, "log"))
         raise InputError(f"nothing to read: expected at least one of {names}")
-    output = path_for_workers(options, arguments.output)
+    output = path_for_workers(options, own.output)
     ranges = [part for path, name in sources for part in _ranges(path_for_workers(options, path), name, reading.logs)]
-    if arguments.plan:
-        print(shown_plan(partial(_build, ranges=ranges, reading=reading, output=output, partitions=1), arguments.plan))
+    if form := read_options(PlanOptions, arguments).plan:
+        print(shown_plan(partial(_build, ranges=ranges, reading=reading, output=output, partitions=1), form))
         return 0
     inputs = [path for path, _ in sources]
-    folders.claim_folder("--output", output, parts=PARTS, overwrite=arguments.overwrite, inputs=inputs)
+    folders.claim_folder("--output", output, parts=PARTS, overwrite=own.overwrite, inputs=inputs)
     rules = reading.parameters
     extra = {"url_parameters": {"keep": sorted(rules.keep), "drop": sorted(rules.drop)}}
     print(ingest(ranges, reading, output, options, extra, memory=memory))
@@ -273,81 +284,63 @@ def _build(
     pipeline | WriteSnapshot(ranges, reading, output, partitions=partitions)
 
 
-def _names(option: str, lists: Sequence[str]) -> list[str]:
-    """Names in lists that commas part."""
-    names = [name.strip() for listed in lists for name in listed.split(",")]
-    if not all(names) or any(character in name for name in names for character in "&=?# "):
-        raise InputError(f"{option}: found {','.join(lists)!r}, expected names of parameters parted by commas")
-    return names
+def _names(lists: Sequence[str]) -> list[str]:
+    """Names in lists that are separated by commas."""
+    return [name.strip() for listed in lists for name in listed.split(",")]
 
 
-def _robots_name(name: str | None) -> str | None:
-    if name is not None and re.fullmatch("[A-Za-z0-9_.-]+", name) is None:
-        raise InputError(f"--robots-name: found {name!r}, expected letters, digits, '-', '_' and '.'")
-    return name
-
-
-def _reading(arguments: argparse.Namespace) -> _Reading:
-    for name in ("max_record_bytes", "max_links"):
-        if getattr(arguments, name) < 1:
-            raise InputError(f"--{name.replace('_', '-')}: found {getattr(arguments, name)}, expected at least 1")
-    if not 0 < arguments.record_seconds < float("inf"):
-        raise InputError(f"--record-seconds: found {arguments.record_seconds:g}, expected a number above 0")
+def _reading(own: IngestOptions) -> _Reading:
     return _Reading(
-        CrawlLimits(
-            arguments.max_record_bytes,
-            arguments.max_links,
-            _zone(arguments.nutch_zone),
-            arguments.record_seconds,
-            _robots_name(arguments.robots_name),
-        ),
+        CrawlLimits(own.max_record_bytes, own.max_links, _zone(own.nutch_zone), own.record_seconds, own.robots_name),
         LogOptions(
-            user_salt=_user_salt(arguments),
-            site=arguments.log_site,
-            site_search=tuple(arguments.site_search),
-            columns=parse_columns(arguments.log_columns) if arguments.log_columns else {},
-            spam_domains=tuple(arguments.spam_domain),
+            user_salt=_user_salt(own),
+            site=own.log_site,
+            site_search=own.site_search,
+            columns=parse_columns(own.log_columns) if own.log_columns else {},
+            spam_domains=own.spam_domain,
         ),
-        Policy(redirect_hosts=frozenset(arguments.redirect_host)),
-        ParameterRules.of(
-            _names("--keep-parameters", arguments.keep_parameters),
-            _names("--drop-parameters", arguments.drop_parameters),
-        ),
+        Policy(redirect_hosts=frozenset(own.redirect_host)),
+        ParameterRules.of(_names(own.keep_parameters), _names(own.drop_parameters)),
     )
 
 
-def _user_salt(arguments: argparse.Namespace) -> str | None:
+def _user_salt(own: IngestOptions) -> str | None:
     """The secret that users are hashed with: of the command line, a file, or the environment."""
-    if arguments.user_salt is not None:
-        return str(arguments.user_salt)
-    if arguments.user_salt_file is None:
+    if own.user_salt is not None:
+        return own.user_salt
+    if own.user_salt_file is None:
         return os.environ.get(SALT_VARIABLE)
-    with files.open_binary(arguments.user_salt_file) as stream:
+    with files.open_binary(own.user_salt_file) as stream:
         # One byte more than may be, so that a longer one is found out; a line end is of the editor's.
         content = stream.read(MAX_SALT_BYTES + len("\r\n") + 1)
     return content.decode("utf-8", "surrogateescape").removesuffix("\n").removesuffix("\r")
 
 
 def _zone(name: str | None) -> str | None:
-    if name is not None and name not in available_timezones():
-        raise InputError(f"--nutch-zone: found {name!r}, expected a zone of the tz database such as Asia/Shanghai")
+    if name is not None and name not in (known := available_timezones()):
+        raise InputError(
+            f"--nutch-zone: found '{name}'{meant(name, known)}, expected a zone of the tz database such as "
+            "Asia/Shanghai"
+        )
     return name
 
 
-def _sources(arguments: argparse.Namespace, reading: _Reading) -> list[tuple[str, str]]:
+def _sources(inputs: Mapping[str, Sequence[str]], own: IngestOptions, reading: _Reading) -> list[tuple[str, str]]:
     """(path, format) of every input file, in the order of the options, each checked to be readable."""
     asked: list[tuple[str, str, str]] = []
     for name in formats.FORMATS:
-        asked += [(f"--{name}", name, pattern) for pattern in getattr(arguments, name.replace("-", "_"))]
-    for text in arguments.log:
-        name, pattern = log_argument(text)
+        asked += [(f"--{name}", name, pattern) for pattern in inputs.get(name.replace("-", "_"), ())]
+    for text in own.log:
+        name, pattern = _log(text)
         LOG_FORMATS[name].check(reading.logs)
         asked.append(("--log", name, pattern))
     found: list[tuple[str, str]] = []
-    for option, name, pattern in asked:
-        paths = formats.expand(option, pattern)
-        if arguments.path_list:
-            paths = [path for listing in paths for path in _listed(listing, arguments, reading)]
+    for option_given, name, pattern in asked:
+        paths = formats.expand(option_given, pattern)
+        if own.path_list:
+            paths = [
+                path for listing in paths for path in formats.listed_paths(listing, own.base_url, reading.downloads)
+            ]
         for path in paths:
             if name in formats.FORMATS:
                 formats.FORMATS[name].check(path)
@@ -357,8 +350,12 @@ def _sources(arguments: argparse.Namespace, reading: _Reading) -> list[tuple[str
     return list(dict.fromkeys(found))
 
 
-def _listed(listing: str, arguments: argparse.Namespace, reading: _Reading) -> list[str]:
-    return formats.listed_paths(listing, arguments.base_url, reading.downloads)
+def _log(text: str) -> tuple[str, str]:
+    """Format and glob of `--log FORMAT=GLOB`."""
+    name, equals, _ = text.partition("=")
+    if equals and name not in LOG_FORMATS:
+        raise InputError(f"--log: {expected_one(name, LOG_FORMATS)}")
+    return log_argument(text)
 
 
 def _ranges(path: str, name: str, logs: LogOptions) -> list[SourceRange]:

@@ -21,6 +21,7 @@ from semrank.pipelines import rounds as rounds_command
 from semrank.pipelines.config import round_config
 from semrank.pipelines.finish import finish_round
 from semrank.pipelines.manifest import use_parameters_of
+from semrank.pipelines.options import read_options
 from semrank.pipelines.queue import Queue, queue_from_round, queue_from_seeds, queue_from_urls
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CONCEPTS, FRONTIER, HARVEST, KEYWORDS, REJECTS, RELATIONS, TableSchema
@@ -226,9 +227,9 @@ class RankUrls(beam.PTransform[PBegin, PCollection[pa.Table]]):
 
     def expand(self, begin: PBegin) -> PCollection[pa.Table]:
         """Claims the folder and applies the stages of the round."""
-        arguments = self._arguments
+        own = read_options(rank.RankOptions, self._arguments)
         job = rank.prepare_round(
-            arguments.snapshot, self._queue, arguments.output, self._config, overwrite=arguments.overwrite
+            own.snapshot, self._queue, own.output, self._config, overwrite=own.overwrite
         ).without_any_collision()
         written = job.build(begin.pipeline)
         job.hand_over()

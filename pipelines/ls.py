@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from semrank.pipelines.crawl import RoundFigures, folder_name, round_folders, rounds_figures
+from semrank.pipelines.options import add_options, read_options, required
 from semrank.schemas.errors import InputError
 
 EXAMPLES = """\
@@ -17,16 +19,24 @@ example:
 _COLUMNS = ("round", "ranked", "selected", "new", "known", "hosts", "score", "harvest", "rejects", "seconds", "ranker")
 
 
+@dataclass(frozen=True)
+class LsOptions:
+    """The crawl to list."""
+
+    folder: str = required("folder of a crawl's rounds", metavar="DIR", positional=True)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
-    parser.add_argument("folder", metavar="DIR", help="folder of rounds, as `semrank rounds --output` names it")
+    add_options(parser, LsOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
-    finished, unfinished = round_folders(arguments.folder)
+    folder = read_options(LsOptions, arguments).folder
+    finished, unfinished = round_folders(folder)
     if not finished and not unfinished:
-        raise InputError(f"{arguments.folder}: found no round, expected folders of rounds as in round-0000")
+        raise InputError(f"{folder}: found no round, expected folders of rounds as in round-0000")
     rounds = rounds_figures(finished)
     if arguments.json:
         for figures in rounds:

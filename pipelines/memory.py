@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from dataclasses import dataclass
 
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 
 from semrank.pipelines.local.options import EXCHANGE_SHARE, LocalOptions, local_settings
-from semrank.pipelines.options import BEAM_GROUP, help_group, whole
+from semrank.pipelines.options import BEAM_GROUP, option, read_options
 from semrank.pipelines.runtime import DEFAULT_RUNNER, EMBEDDED_RUNNER
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.worker_memory import OPTION, OWN_BYTES, machine_bytes, shown_bytes
@@ -17,29 +18,34 @@ from semrank.transforms.columnar.worker_memory import OPTION, OWN_BYTES, machine
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-def add_worker_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
-    group = help_group(parser, BEAM_GROUP)
-    group.add_argument(
-        "--workers",
-        type=whole,
+@dataclass(frozen=True)
+class WorkerOptions:
+    """What local workers are given."""
+
+    workers: int | None = option(
+        None,
+        "worker processes of a local run; the result does not depend on it (default: the processors that the command "
+        "may use)",
+        BEAM_GROUP,
         metavar="N",
-        help="worker processes of a local run; the result does not depend on it (default: the processors that the "
-        "command may use)",
+        low=1,
     )
-    group.add_argument(
-        "--temp",
-        metavar="DIR",
-        help="folder for what a local run's stages exchange beyond a quarter of --worker-memory (default: the system's "
+    temp: str | None = option(
+        None,
+        "folder for what a local run's stages exchange beyond a quarter of --worker-memory (default: the system's "
         "folder for temporary files)",
+        BEAM_GROUP,
+        metavar="DIR",
     )
-    action = group.add_argument(
-        OPTION,
+    worker_memory: str | None = option(
+        None,
+        "memory of one worker process, as in 4G or 800M; a run that needs more of it is refused (default: a local "
+        "worker's share of the machine or container; elsewhere all memory of the worker's machine)",
+        BEAM_GROUP,
         metavar="SIZE",
-        help="memory that one worker process has, as in 4G or 800M: what a stage must hold whole and does not fit is "
-        "refused (default: a local worker's share of the machine or container; elsewhere all of the worker's machine)",
+        pattern="[0-9]{1,15}[KMGTkmgt]?(i?[Bb])?",
+        example="bytes, or a whole number with K, M, G or T (1024 each)",
     )
-    action.pattern = r"^[0-9]+[KMGTkmgt]?(i?[Bb])?$"  # type: ignore[attr-defined]
 
 
 def worker_memory(arguments: argparse.Namespace, options: PipelineOptions) -> int | None:
@@ -52,15 +58,15 @@ def worker_memory(arguments: argparse.Namespace, options: PipelineOptions) -> in
         InputError: the memory is no size, or less than a worker takes without any data; or the other options are
             unusable.
     """
+    own = read_options(WorkerOptions, arguments)
     runner = options.view_as(StandardOptions).runner
     local = options.view_as(LocalOptions)
-    local.workers, local.temp = arguments.workers, arguments.temp
-    if runner != DEFAULT_RUNNER and (arguments.workers or arguments.temp):
-        option = "--workers" if arguments.workers else "--temp"
-        raise InputError(f"{option}: found with --runner {runner.rpartition('.')[2]}, expected a local run")
-    given: str | None = arguments.worker_memory
-    if given is not None:
-        size = _size(given)
+    local.workers, local.temp = own.workers, own.temp
+    if runner != DEFAULT_RUNNER and (own.workers or own.temp):
+        name = "--workers" if own.workers else "--temp"
+        raise InputError(f"{name}: found with --runner {runner.rpartition('.')[2]}, expected a local run")
+    if own.worker_memory is not None:
+        size = _size(own.worker_memory)
         local.exchange_bytes = int(size * EXCHANGE_SHARE)
         return size
     if runner == DEFAULT_RUNNER:
@@ -69,10 +75,8 @@ def worker_memory(arguments: argparse.Namespace, options: PipelineOptions) -> in
 
 
 def _size(text: str) -> int:
-    found = re.fullmatch(r"([0-9]{1,15})([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
-    if found is None:
-        raise InputError(f"{OPTION}: found '{text}', expected bytes, or a whole number with K, M, G or T (1024 each)")
-    size = int(found[1]) * _UNITS[found[2].upper()]
+    number, unit = re.split(r"(?<=\d)(?!\d)", text.upper(), maxsplit=1)
+    size = int(number) * _UNITS[unit[:1].strip("B")]
     if size <= OWN_BYTES:
         raise InputError(
             f"{OPTION}: found {shown_bytes(size)}, expected more than the {shown_bytes(OWN_BYTES)} that a worker "

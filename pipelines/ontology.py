@@ -6,11 +6,13 @@ With a round that was ranked by it, the classes have the weights that its harves
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from semrank.pipelines import folders
 from semrank.pipelines.answers import answer
+from semrank.pipelines.options import add_options, option, read_options, required
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLASSES
 from semrank.transforms.columnar import files
@@ -25,27 +27,37 @@ examples:
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class OntologyOptions:
+    """What is written, and where to."""
+
+    ontology: str = required("e-commerce, a file, or the URL of a database", metavar="NAME")
+    topic: str | None = option(None, "class that is the topic, instead of the ontology's own", metavar="CLASS")
+    round: str | None = option(
+        None, "finished round of --ranker ontology whose learned weights are written", metavar="ROUND"
+    )
+    output: str = required("the file to write, .ttl", metavar="FILE")
+    overwrite: bool = option(False, "replace the file if it exists", plain=True)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
-    parser.add_argument("--ontology", required=True, metavar="NAME", help="e-commerce, a file, or a database's URL")
-    parser.add_argument("--topic", metavar="CLASS", help="class that is the topic, in place of what the ontology says")
-    parser.add_argument("--round", metavar="ROUND", help="finished round of --ranker ontology, whose weights are taken")
-    parser.add_argument("--output", required=True, metavar="FILE", help="the file to write, .ttl")
-    parser.add_argument("--overwrite", action="store_true", help="replace the file if it is there")
+    add_options(parser, OntologyOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
-    if not arguments.output.endswith(".ttl"):
-        raise InputError(f"--output: found {arguments.output}, expected a name that ends in .ttl")
-    inputs = [arguments.ontology, *([arguments.round] if arguments.round else [])]
-    folders.check_file("--output", arguments.output, overwrite=arguments.overwrite, inputs=inputs)
-    ontology = named_ontology(arguments.ontology, arguments.topic)
-    if arguments.round is not None:
-        ontology = with_learned(ontology, _classes(arguments.round))
-    write_ontology(ontology, arguments.output)
-    text = f"{arguments.output}: {len(ontology.classes)} classes, topic {ontology.topic}"
-    facts = {"file": arguments.output, "classes": len(ontology.classes), "topic": ontology.topic}
+    own = read_options(OntologyOptions, arguments)
+    if not own.output.endswith(".ttl"):
+        raise InputError(f"--output: found {own.output}, expected a name that ends in .ttl")
+    inputs = [own.ontology, *([own.round] if own.round else [])]
+    folders.check_file("--output", own.output, overwrite=own.overwrite, inputs=inputs)
+    ontology = named_ontology(own.ontology, own.topic)
+    if own.round is not None:
+        ontology = with_learned(ontology, _classes(own.round))
+    write_ontology(ontology, own.output)
+    text = f"{own.output}: {len(ontology.classes)} classes, topic {ontology.topic}"
+    facts = {"file": own.output, "classes": len(ontology.classes), "topic": ontology.topic}
     answer(arguments, text, facts)
     return 0
 

@@ -5,28 +5,31 @@ A stage is what the local runner does in one pass over its input; other runners 
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import apache_beam as beam
 
 from semrank.pipelines.local.plan import Collection, Plan, Stage, make_plan, step_name
 from semrank.pipelines.local.runner import LocalRunner
-from semrank.pipelines.options import BEAM_GROUP, help_group
+from semrank.pipelines.options import BEAM_GROUP, option
 from semrank.pipelines.runtime import BuildOptions
 
 FORMS = ("text", "mermaid")
 
 
-def add_plan_argument(parser: argparse.ArgumentParser) -> None:
-    """Declares the option."""
-    help_group(parser, BEAM_GROUP).add_argument(
-        "--plan",
-        nargs="?",
+@dataclass(frozen=True)
+class PlanOptions:
+    """Whether the pipeline is only shown."""
+
+    plan: str | None = option(
+        None,
+        "print the stages of the pipeline, what they read, exchange and broadcast, and run nothing; without a form as "
+        "text",
+        BEAM_GROUP,
+        metavar="FORM",
         choices=FORMS,
-        const=FORMS[0],
-        help="print the stages of the pipeline, what they read, exchange and broadcast, and run nothing (default form: "
-        "text)",
+        implied=FORMS[0],
     )
 
 

@@ -30,9 +30,9 @@ from semrank.pipelines.config import (
     unused_options,
 )
 from semrank.pipelines.manifest import Manifest, use_parameters_of
-from semrank.pipelines.memory import add_worker_arguments, worker_memory
-from semrank.pipelines.options import help_group, whole
-from semrank.pipelines.plan import add_plan_argument, shown_plan
+from semrank.pipelines.memory import WorkerOptions, worker_memory
+from semrank.pipelines.options import add_options, option, read_options, required
+from semrank.pipelines.plan import PlanOptions, shown_plan
 from semrank.pipelines.queue import (
     NOT_IN_SNAPSHOT,
     STAGE,
@@ -163,39 +163,49 @@ _ROW_BYTES = 100
 log = logging.getLogger(NAMESPACE)
 
 
+@dataclass(frozen=True)
+class SummaryOptions:
+    """What a round's summary shows."""
+
+    top: int = option(SHOWN_URLS, "show the N best URLs in the summary", metavar="N", low=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankOptions(SummaryOptions):
+    """What a round reads and writes; `RoundConfig` has how it is computed."""
+
+    snapshot: str = required("snapshot that `semrank ingest` wrote", QUEUE_GROUP, metavar="SNAPSHOT")
+    seeds: str | None = option(
+        None,
+        "the queue: a file with one URL a line, alone or as `semrank export` writes it; # starts a comment",
+        QUEUE_GROUP,
+        metavar="FILE",
+        exclusive="queue",
+        needed=True,
+    )
+    previous: str | None = option(
+        None,
+        "the queue: what this finished round selected",
+        QUEUE_GROUP,
+        metavar="ROUND",
+        exclusive="queue",
+        needed=True,
+    )
+    output: str = required("folder of the round, new or empty", QUEUE_GROUP, metavar="ROUND")
+    overwrite: bool = option(False, "replace a finished round in the folder", QUEUE_GROUP, plain=True)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
-    queue = help_group(parser, QUEUE_GROUP)
-    queue.add_argument("--snapshot", required=True, metavar="FOLDER", help="snapshot that `semrank ingest` wrote")
-    start = queue.add_mutually_exclusive_group(required=True)
-    start.add_argument(
-        "--seeds", metavar="FILE", help="the queue: one URL a line, alone or as `export` writes it; # starts a comment"
-    )
-    start.add_argument("--previous", metavar="ROUND", help="the queue: what this finished round selected")
-    queue.add_argument("--output", required=True, metavar="ROUND", help="folder of the round, new or empty")
-    queue.add_argument("--overwrite", action="store_true", help="replace a finished round that is in the folder")
-    add_top_argument(parser)
+    add_options(parser, RankOptions)
     add_round_arguments(parser)
-    add_worker_arguments(parser)
-    add_plan_argument(parser)
-
-
-def add_top_argument(parser: argparse.ArgumentParser) -> None:
-    """Declares how much of the frontier the summary shows."""
-    parser.add_argument(
-        "--top",
-        type=whole,
-        default=SHOWN_URLS,
-        metavar="N",
-        help=f"show the N best URLs in the summary (default {SHOWN_URLS})",
-    )
+    add_options(parser, WorkerOptions)
+    add_options(parser, PlanOptions)
 
 
 def checked_config(arguments: argparse.Namespace) -> RoundConfig:
     """The configuration of the options; a warning names those that the ranker does not use."""
     config = round_config(arguments)
-    if arguments.top < 0:
-        raise InputError(f"--top: found {arguments.top}, expected a whole number of at least 0")
     for line in unused_options(arguments, config):
         log.warning("%s", line)
     return config
@@ -215,20 +225,18 @@ def rank_urls(arguments: argparse.Namespace, beam_arguments: list[str], seeds: Q
         beam_arguments: options of Beam.
         seeds: the queue, if it comes from the caller and not from `--seeds` or `--previous`.
     """
-    config = checked_config(arguments)
+    own, config = read_options(RankOptions, arguments), checked_config(arguments)
     options = beam_options(beam_arguments)
     memory = worker_memory(arguments, options)
-    use_parameters_of(arguments.snapshot)
+    use_parameters_of(own.snapshot)
     if seeds is not None:
         queue = seeds
     else:
-        queue = queue_from_seeds(arguments.seeds) if arguments.seeds else queue_from_round(arguments.previous)
-    snapshot, output = (path_for_workers(options, path) for path in (arguments.snapshot, arguments.output))
-    if arguments.plan:
-        return round_plan(snapshot, queue, output, config, arguments.plan)
-    return run_round(
-        snapshot, queue, output, config, options, overwrite=arguments.overwrite, memory=memory, top=arguments.top
-    )
+        queue = queue_from_seeds(own.seeds) if own.seeds else queue_from_round(own.previous or "")
+    snapshot, output = (path_for_workers(options, path) for path in (own.snapshot, own.output))
+    if form := read_options(PlanOptions, arguments).plan:
+        return round_plan(snapshot, queue, output, config, form)
+    return run_round(snapshot, queue, output, config, options, overwrite=own.overwrite, memory=memory, top=own.top)
 
 
 def round_plan(snapshot: str, queue: Queue, output: str, config: RoundConfig, form: str) -> str:
@@ -434,8 +442,7 @@ def prepare_round(
         named_ontology(config.ontology, config.topic)
     rules = scope_rules(config)
     _check_queue_fits(queue, snapshot, memory)
-    files_read = (config.ontology, config.include, config.exclude, config.only_hosts, config.only_domains)
-    inputs = [snapshot_path, queue.source, *(path for path in files_read if path)]
+    inputs = [snapshot_path, queue.source, *config.files, *([config.ontology] if config.ontology else [])]
     folders.claim_folder("--output", output, parts=PARTS, overwrite=overwrite, inputs=inputs, keep_old=keep_old)
     work = folders.work_folder(output)
     _write_harvest(work, queue)

@@ -16,6 +16,7 @@ import json
 import string
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any
@@ -30,6 +31,7 @@ from semrank.pipelines.config import round_config
 from semrank.pipelines.crawl import RoundFigures, crawl_figures, folder_name
 from semrank.pipelines.evaluation_plots import mean_curves, mean_sweeps
 from semrank.pipelines.manifest import Manifest
+from semrank.pipelines.options import add_options, option, read_options, required
 from semrank.pipelines.topic import stored_topic
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import (
@@ -101,38 +103,47 @@ CRAWL_CHARTS = (
 """Charts of a crawl: what is drawn, and its columns of `RoundFigures`."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """What the page shows, and where it is written."""
+
+    round: str | None = option(None, "a finished round", metavar="ROUND", exclusive="result", needed=True)
+    rounds: str | None = option(
+        None, "a crawl: folder of finished rounds", metavar="DIR", exclusive="result", needed=True
+    )
+    evaluation: str | None = option(None, "a finished evaluation", metavar="DIR", exclusive="result", needed=True)
+    output: str = required("the page to write, .html", metavar="FILE")
+    previous: str | None = option(
+        None, "round to compare with (default: the round that this one continued)", metavar="ROUND"
+    )
+    overwrite: bool = option(False, "replace the page if it exists", plain=True)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--round", metavar="ROUND", help="a finished round")
-    what.add_argument("--rounds", metavar="DIR", help="a crawl: folder of finished rounds, as of `semrank rounds`")
-    what.add_argument("--evaluation", metavar="DIR", help="a finished evaluation")
-    parser.add_argument("--output", required=True, metavar="FILE", help="the page to write, .html")
-    parser.add_argument(
-        "--previous", metavar="ROUND", help="round to compare with; the one that the round went on from, if it did"
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace the page if it is there")
+    add_options(parser, ReportOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
-    if not arguments.output.endswith((".html", ".htm")):
-        raise InputError(f"--output: found {arguments.output}, expected a name that ends in .html")
-    inputs = [arguments.round or arguments.rounds or arguments.evaluation]
-    folders.check_file("--output", arguments.output, overwrite=arguments.overwrite, inputs=inputs)
-    if arguments.round is not None:
-        title, subtitle, facts = _round_facts(arguments.round, arguments.previous)
-    elif arguments.previous is not None:
-        found = "--evaluation" if arguments.rounds is None else "--rounds"
-        raise InputError(f"--previous {arguments.previous}: found {found}, expected --round")
-    elif arguments.rounds is not None:
-        title, subtitle, facts = _crawl_facts(arguments.rounds, arguments.output)
+    own = read_options(ReportOptions, arguments)
+    if not own.output.endswith((".html", ".htm")):
+        raise InputError(f"--output: found {own.output}, expected a name that ends in .html")
+    inputs = [own.round or own.rounds or own.evaluation or ""]
+    folders.check_file("--output", own.output, overwrite=own.overwrite, inputs=inputs)
+    if own.round is not None:
+        title, subtitle, facts = _round_facts(own.round, own.previous)
+    elif own.previous is not None:
+        found = "--evaluation" if own.rounds is None else "--rounds"
+        raise InputError(f"--previous {own.previous}: found {found}, expected --round")
+    elif own.rounds is not None:
+        title, subtitle, facts = _crawl_facts(own.rounds, own.output)
     else:
-        title, subtitle, facts = _evaluation_facts(arguments.evaluation)
+        title, subtitle, facts = _evaluation_facts(own.evaluation or "")
     page = _page(title, subtitle, facts)
-    files.write_bytes(arguments.output, page.encode("utf-8"))
+    files.write_bytes(own.output, page.encode("utf-8"))
     size = len(page.encode("utf-8"))
-    answer(arguments, f"{arguments.output}: {size / 1e6:.1f} MB", {"file": arguments.output, "bytes": size})
+    answer(arguments, f"{own.output}: {size / 1e6:.1f} MB", {"file": own.output, "bytes": size})
     return 0
 
 

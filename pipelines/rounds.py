@@ -10,16 +10,16 @@ from __future__ import annotations
 import argparse
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from semrank.pipelines.cluster import path_for_workers
 from semrank.pipelines.config import QUEUE_GROUP, add_round_arguments
 from semrank.pipelines.manifest import Manifest, use_parameters_of
-from semrank.pipelines.memory import add_worker_arguments, worker_memory
-from semrank.pipelines.options import help_group, whole
-from semrank.pipelines.plan import add_plan_argument
+from semrank.pipelines.memory import WorkerOptions, worker_memory
+from semrank.pipelines.options import add_options, option, read_options, required
+from semrank.pipelines.plan import PlanOptions
 from semrank.pipelines.queue import Queue, queue_from_round, queue_from_seeds
-from semrank.pipelines.rank import add_top_argument, checked_config, round_plan, run_round
+from semrank.pipelines.rank import SummaryOptions, checked_config, round_plan, run_round
 from semrank.pipelines.runtime import beam_options
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
@@ -33,25 +33,30 @@ example:
 log = logging.getLogger(NAMESPACE)
 
 
+@dataclass(frozen=True, kw_only=True)
+class RoundsOptions(SummaryOptions):
+    """What several rounds read and write; `RoundConfig` has how each is computed."""
+
+    snapshot: str = required("snapshot that `semrank ingest` wrote", QUEUE_GROUP, metavar="SNAPSHOT")
+    seeds: str = required(
+        "queue of the first round: a file with one URL a line, alone or as `semrank export` writes it; # starts a "
+        "comment",
+        QUEUE_GROUP,
+        metavar="FILE",
+    )
+    rounds: int = required("number of rounds", QUEUE_GROUP, metavar="N", low=1)
+    output: str = required("folder of the rounds' folders", QUEUE_GROUP, metavar="DIR")
+    overwrite: bool = option(
+        False, "replace finished rounds instead of continuing after the last one", QUEUE_GROUP, plain=True
+    )
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
-    queue = help_group(parser, QUEUE_GROUP)
-    queue.add_argument("--snapshot", required=True, metavar="FOLDER", help="snapshot that `semrank ingest` wrote")
-    queue.add_argument(
-        "--seeds",
-        required=True,
-        metavar="FILE",
-        help="queue of the first round: one URL a line, alone or as `export` writes it",
-    )
-    queue.add_argument("--rounds", required=True, type=whole, metavar="N", help="number of rounds")
-    queue.add_argument("--output", required=True, metavar="DIR", help="folder of the rounds' folders")
-    queue.add_argument(
-        "--overwrite", action="store_true", help="replace finished rounds instead of going on after them"
-    )
-    add_top_argument(parser)
+    add_options(parser, RoundsOptions)
     add_round_arguments(parser)
-    add_worker_arguments(parser)
-    add_plan_argument(parser)
+    add_options(parser, WorkerOptions)
+    add_options(parser, PlanOptions)
 
 
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
@@ -69,22 +74,21 @@ def rank_rounds(arguments: argparse.Namespace, beam_arguments: list[str], seeds:
         beam_arguments: options of Beam.
         seeds: the queue of the first round, if it comes from the caller and not from `--seeds`.
     """
-    if arguments.rounds < 1:
-        raise InputError(f"--rounds: found {arguments.rounds}, expected a whole number of at least 1")
+    own = read_options(RoundsOptions, arguments)
     # What the crawl of these rounds has not chosen yet is new to it, whenever the snapshot's pages were fetched.
     config = replace(checked_config(arguments), recrawl=True)
     options = beam_options(beam_arguments)
     memory = worker_memory(arguments, options)
     if seeds is None:
-        use_parameters_of(arguments.snapshot)
-        seeds = queue_from_seeds(arguments.seeds)
-    snapshot, output = (path_for_workers(options, path) for path in (arguments.snapshot, arguments.output))
-    if arguments.plan:
-        yield round_plan(snapshot, seeds, output, config, arguments.plan)
+        use_parameters_of(own.snapshot)
+        seeds = queue_from_seeds(own.seeds)
+    snapshot, output = (path_for_workers(options, path) for path in (own.snapshot, own.output))
+    if form := read_options(PlanOptions, arguments).plan:
+        yield round_plan(snapshot, seeds, output, config, form)
         return
-    folders = [round_folder(output, number) for number in range(arguments.rounds)]
+    folders = [round_folder(output, number) for number in range(own.rounds)]
     for number, folder in enumerate(folders):
-        if not arguments.overwrite and files.exists(files.join(folder, files.MANIFEST)):
+        if not own.overwrite and files.exists(files.join(folder, files.MANIFEST)):
             _check_same_run(folder, config.as_dict(), snapshot)
             log.info("round %d: finished earlier, %s", number, folder)
             continue
@@ -96,9 +100,7 @@ def rank_rounds(arguments: argparse.Namespace, beam_arguments: list[str], seeds:
             yield f"round {number}: not run: {nothing_selected}"
             return
         yield f"round {number}"
-        yield run_round(
-            snapshot, queue, folder, config, options, overwrite=arguments.overwrite, memory=memory, top=arguments.top
-        )
+        yield run_round(snapshot, queue, folder, config, options, overwrite=own.overwrite, memory=memory, top=own.top)
 
 
 def round_folder(output: str, number: int) -> str:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import argparse
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from semrank.pipelines.answers import answer
+from semrank.pipelines.options import add_options, option, read_options
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
 from semrank.transforms.samples.sample_web import sample_files
@@ -29,16 +31,32 @@ examples:
 """
 
 
+@dataclass(frozen=True)
+class SampleOptions:
+    """Whether the sample is written or served, and where."""
+
+    output: str | None = option(
+        None,
+        "folder for warc/, clicks/, topics.parquet and seeds.txt",
+        metavar="DIR",
+        exclusive="what",
+        needed=True,
+    )
+    serve: int | None = option(
+        None,
+        "serve the pages as an HTTP proxy on this port (0: any free one) until interrupted",
+        metavar="PORT",
+        low=0,
+        high=_LAST_PORT,
+        exclusive="what",
+        needed=True,
+    )
+    overwrite: bool = option(False, "replace a sample in the folder; other files there are kept", plain=True)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--output", metavar="DIR", help="folder for warc/, clicks/, topics.parquet and seeds.txt")
-    what.add_argument(
-        "--serve", type=int, metavar="PORT", help="serve the pages as an HTTP proxy on this port until interrupted"
-    )
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace a sample that is in the folder; other files there stay"
-    )
+    """Declares the command's options."""
+    add_options(parser, SampleOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,10 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: the port can't be used, or the output is a file, or a folder that holds
             something and `--overwrite` was not given.
     """
-    if arguments.serve is not None:
-        return _serve(arguments)
-    output: str = arguments.output
-    earlier = _earlier_sample(output, overwrite=arguments.overwrite)
+    own = read_options(SampleOptions, arguments)
+    if own.output is None:
+        return _serve(own.serve or 0, arguments, overwrite=own.overwrite)
+    output = own.output
+    earlier = _earlier_sample(output, overwrite=own.overwrite)
     size = 0
     written = set()
     for name, content in sample_files():
@@ -66,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _serve(arguments: argparse.Namespace) -> int:
+def _serve(port: int, arguments: argparse.Namespace, *, overwrite: bool) -> int:
     """Serve the sample until the user interrupts it."""
     # Certificates are only needed for --serve.
     try:
@@ -74,11 +93,8 @@ def _serve(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as cause:
         raise InputError(f"--serve: {cause.name} is missing, which the extra `crawlers` installs") from cause
 
-    port: int = arguments.serve
-    if arguments.overwrite:
+    if overwrite:
         raise InputError("--overwrite: found --serve, expected --output")
-    if not 0 <= port <= _LAST_PORT:
-        raise InputError(f"--serve: found {port}, expected a port from 0 (any free one) to {_LAST_PORT}")
     try:
         server = SampleServer(port)
     except OSError as cause:

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
-
-from semrank.pipelines.config import RoundConfig
-from semrank.pipelines.options import declared, help_group, option_name
+from semrank.pipelines.config import ScopeOptions
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
 from semrank.transforms.frontier.rules import Rules, read_rules
 from semrank.transforms.streams.urls import canonical_url
 
-SCOPE = ("include", "exclude", "only_hosts", "only_domains", "max_url_length")
-"""Options of a round that bound its scope, which `export` has, too."""
 
-
-def add_scope_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of the scope as a round has them."""
-    for name in SCOPE:
-        what, kinds = declared(RoundConfig)[name]
-        help_group(parser, what.group).add_argument(
-            option_name(name), type=int if int in kinds else str, metavar=what.metavar, help=what.text
-        )
-
-
-def scope_rules(options: RoundConfig | argparse.Namespace) -> Rules:
+def scope_rules(options: ScopeOptions) -> Rules:
     """The scope that options describe.
 
     Raises:
         InputError: a file can't be read, or a line of it is unusable.
     """
-    include, exclude, hosts, domains = (getattr(options, name) for name in SCOPE[:4])
     return Rules(
-        include=None if include is None else read_rules(*_text("--include", include)),
-        exclude=() if exclude is None else read_rules(*_text("--exclude", exclude)),
-        hosts=None if hosts is None else _names(*_text("--only-hosts", hosts)),
-        domains=None if domains is None else _names(*_text("--only-domains", domains)),
+        include=None if options.include is None else read_rules(*_text("--include", options.include)),
+        exclude=() if options.exclude is None else read_rules(*_text("--exclude", options.exclude)),
+        hosts=None if options.only_hosts is None else _names(*_text("--only-hosts", options.only_hosts)),
+        domains=None if options.only_domains is None else _names(*_text("--only-domains", options.only_domains)),
         max_url_length=options.max_url_length,
     )
 

@@ -22,7 +22,8 @@ import numpy as np
 import pyarrow as pa
 
 from semrank.pipelines import cli, evaluation_topics, export, ingest, queue, rounds
-from semrank.pipelines.config import round_config
+from semrank.pipelines.config import ScopeOptions, round_config
+from semrank.pipelines.options import read_options
 from semrank.pipelines.runtime import beam_options
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import REJECTS, TOPICS, conform
@@ -34,7 +35,6 @@ from semrank.transforms.crawls.media import PDF
 from semrank.transforms.crawls.pages import CrawlLimits
 from semrank.transforms.crawls.payload import decode_body, parse_http
 from semrank.transforms.logs.formats import FORMATS as LOG_FORMATS
-from semrank.transforms.logs.formats import log_argument
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.visits import VISITS, LogBatch
 from semrank.transforms.ranking.ontology_database import learn_from_database
@@ -249,14 +249,15 @@ def _check_rank(parsed: argparse.Namespace) -> None:
 
 
 def _check_ingest(parsed: argparse.Namespace) -> None:
-    logs = ingest._reading(parsed).logs
-    for text in parsed.log:
-        LOG_FORMATS[log_argument(text)[0]].check(logs)
+    own = read_options(ingest.IngestOptions, parsed)
+    logs = ingest._reading(own).logs
+    for text in own.log:
+        LOG_FORMATS[ingest._log(text)[0]].check(logs)
 
 
 def _check_export(parsed: argparse.Namespace) -> None:
     if files.is_local(parsed.output):  # of others it is asked whether they are there
-        export._check(parsed)
+        export._check(read_options(export.ExportOptions, parsed), read_options(ScopeOptions, parsed))
 
 
 _OPTION_CHECKS = {"rank": _check_rank, "rounds": _check_rank, "ingest": _check_ingest, "export": _check_export}

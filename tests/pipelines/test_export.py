@@ -146,7 +146,7 @@ def test_fetch_interval_is_nutchs(ranked: str, tmp_path: Path, capsys: pytest.Ca
     for wrong in ("0", str(2**31)):
         nutch = ["--format", "nutch", "--output", str(tmp_path / "list.tsv"), "--fetch-interval", wrong]
         assert main([*arguments, *nutch]) == 2
-        assert f"found {wrong}, expected 1 to 2147483647 seconds" in error(capsys)
+        assert f"found {wrong}, expected a whole number from 1 to 2147483647" in error(capsys)
 
 
 def test_a_file_is_not_overwritten(ranked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,7 +194,7 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (["--format", "urls", "--max-urls", "0"], "--max-urls: found 0, expected at least 1"),
+        (["--format", "urls", "--max-urls", "0"], "--max-urls: found 0, expected a whole number of at least 1"),
         (
             ["--format", "heritrix"],
             "found list.txt, expected a name for Heritrix that ends in one of .seeds, .schedule",

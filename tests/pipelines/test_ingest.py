@@ -227,7 +227,8 @@ def test_unusable_columns_end_with_status_2(
     [
         ([], "nothing to read"),
         (["--warc", "no-such-file.warc"], "names no file"),
-        (["--log", "unheard-of=x.log"], "expected FORMAT=GLOB"),
+        (["--log", "combine=x.log"], "--log: found 'combine' (did you mean combined?), expected one of alb, aol"),
+        (["--log", "x.log"], "--log: found 'x.log', expected FORMAT=GLOB with a format of alb, aol"),
         (["--log", "combined=x.log"], "--user-salt is missing"),
         (["--max-links", "0", "--warc", "x"], "--max-links: found 0"),
     ],

@@ -114,7 +114,7 @@ def test_ports_that_can_not_be_had(capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["sample", "--serve", str(port)]) == 2
         assert f"--serve {port}: can't be listened on: {os.strerror(98)}" in capsys.readouterr().err
     assert main(["sample", "--serve", "65536"]) == 2
-    assert "--serve: found 65536, expected a port from 0 (any free one) to 65535" in capsys.readouterr().err
+    assert "--serve: found 65536, expected a whole number from 0 to 65535" in capsys.readouterr().err
 
 
 def test_what_does_not_go_together(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,12 +9,13 @@ import pytest
 from semrank.pipelines import ingest
 from semrank.pipelines.cli import command_parser
 from semrank.pipelines.config import RoundConfig
+from semrank.pipelines.options import read_options
 from semrank.schemas.errors import InputError
 
 
 def salt(*options: str) -> str | None:
     arguments = command_parser("ingest", ingest).parse_args(["--output", "x", *options])
-    return ingest._reading(arguments).logs.user_salt
+    return ingest._reading(read_options(ingest.IngestOptions, arguments)).logs.user_salt
 
 
 def test_where_the_key_of_users_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
