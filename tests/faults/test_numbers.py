@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -15,8 +18,12 @@ from hypothesis import strategies as st
 
 from semrank.pipelines.cli import main
 from semrank.pipelines.config import PROFILES
+from semrank.transforms.columnar.arrays import sum_by_key
 from semrank.transforms.crawls.html import MAX_TEXT_CHARS
+from semrank.transforms.frontier.overview import HostSums
 from semrank.transforms.ranking import registry
+from semrank.transforms.weblog.sequences import count_edges
+from tests.faults.sources import modules
 from tests.snapshots import read_rows, write_snapshot
 from tests.strategies import WORDS, SmallSnapshot, small_snapshots
 from tests.transforms.ranking.small_crawls import Crawl, crawls
@@ -140,6 +147,46 @@ def test_options_that_are_no_numbers(
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert f"--{option}: found" in error
+
+
+NO_COUNTS = {"extent", "intent", "layer", "base", "current", "position", "seed_set", "status"}
+"""Columns of whole numbers that count nothing which grows with a crawl or a log."""
+
+
+def whole_fields(kind: pa.DataType, name: str) -> Iterator[tuple[str, pa.DataType]]:
+    if pa.types.is_list(kind):
+        yield from whole_fields(kind.value_type, name)
+    elif pa.types.is_struct(kind):
+        for field in kind:
+            yield from whole_fields(field.type, field.name)
+    elif pa.types.is_integer(kind):
+        yield name, kind
+
+
+def test_counts_have_64_bits() -> None:
+    fields = set()
+    for path in sorted(modules().keys() - {"pipelines/__main__.py"}):
+        module = importlib.import_module("semrank." + path.removesuffix(".py").replace("/", "."))
+        for value in vars(module).values():
+            schema = getattr(value, "schema", value)
+            if isinstance(schema, pa.Schema):
+                fields |= {found for field in schema for found in whole_fields(field.type, field.name)}
+    assert {"clicks", "support", "base_clicks", "count", "times"} <= {name for name, _ in fields}
+    assert {name for name, kind in fields if kind != pa.int64()} == NO_COUNTS
+
+
+MANY = 3 * 10**9
+"""More than 32 bits hold."""
+
+
+def test_counts_of_a_thousand_million_clicks() -> None:
+    one, counts = np.ones(3, dtype=np.int64), np.full(3, MANY)
+    assert count_edges(one, one + 1, counts)["clicks"].to_pylist() == [3 * MANY]
+    summed = sum_by_key(pa.table({"word": one, "clicks": counts}), "clicks")
+    assert summed["clicks"].to_pylist() == [3 * MANY]
+    hosts = HostSums(np.array([7]), np.array([MANY]), np.array([MANY]), np.array([1.0]))
+    added = HostSums.added([hosts] * 3)
+    assert (added.urls.tolist(), added.selected.tolist()) == ([3 * MANY], [3 * MANY])
 
 
 def test_numbers_are_found_inside_rows() -> None:

@@ -42,23 +42,23 @@ COLUMNS = (
 
 
 PENDING_HOSTS = 1 << 20
-"""Hosts of parts that wait to be added up: 24 MB."""
+"""Hosts of parts that wait to be added up: 32 MB."""
 
 
 @dataclass(frozen=True)
 class HostSums:
-    """Sums by host, in the order of their ids; a million hosts take 24 MB, their names would take several times that.
+    """Sums by host, in the order of their ids; a million hosts take 32 MB, their names would take several times that.
 
     Attributes:
         host: id of the host, int64[k].
-        urls: number of its URLs, int32[k].
-        selected: number of selected ones, int32[k].
+        urls: number of its URLs, int64[k].
+        selected: number of selected ones, int64[k].
         score: sum of their scores, float64[k].
     """
 
     host: Int64s
-    urls: npt.NDArray[np.int32]
-    selected: npt.NDArray[np.int32]
+    urls: Int64s
+    selected: Int64s
     score: npt.NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -72,7 +72,7 @@ class HostSums:
         size = len(encoded.dictionary)
         urls, chosen, total = (np.bincount(number, weights, minlength=size) for weights in (None, selected, score))
         return cls(
-            text_ids(encoded.dictionary), urls.astype(np.int32), chosen.astype(np.int32), total.astype(np.float64)
+            text_ids(encoded.dictionary), urls.astype(np.int64), chosen.astype(np.int64), total.astype(np.float64)
         )
 
     @classmethod
