@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in machine_lines():
         print(line)
     size = "quick" if parsed.quick else "full"
-    options = {"contexts": parsed.contexts, "pages": parsed.pages}
+    options = {"contexts": parsed.contexts, "pages": parsed.pages, "earlier": parsed.earlier}
     given = {name: value for name, value in options.items() if value is not None}
     expected = guard.read_expected(guard.STORED, size) if parsed.check else {}
     results: list[Result] = []
@@ -85,7 +85,8 @@ def _parser(known: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, metavar="DIR", help="write DIR/results.json and DIR/results.png")
     parser.add_argument("--quick", action="store_true", help="small sizes: whether it runs, not how fast")
     parser.add_argument("--contexts", type=Path, metavar="DIR", help="stored contexts for closed_sets (A.npz, ...)")
-    parser.add_argument("--pages", type=int, metavar="N", help="pages of the largest web of round_growth and scale")
+    parser.add_argument("--pages", type=int, metavar="N", help="pages of the largest web that is measured")
+    parser.add_argument("--earlier", metavar="COMMIT", help="commit that local_runner compares with")
     stored = parser.add_mutually_exclusive_group()
     stored.add_argument(
         "--check",

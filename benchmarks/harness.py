@@ -29,8 +29,9 @@ from pathlib import Path
 from typing import Any, NoReturn, TypedDict
 
 import benchmarks
+from benchmarks.watch import Watch
 
-_SUPPORT = {"generate", "guard", "harness", "harvest_chart"}
+_SUPPORT = {"generate", "guard", "harness", "harvest_chart", "watch"}
 """Modules of the package that are no benchmarks."""
 
 _OWN = {"benchmarks", "semrank"}
@@ -133,7 +134,7 @@ class Measurement:
     Attributes:
         wall_s: seconds by the clock.
         cpu_s: processor seconds of all its threads and processes.
-        peak_bytes: the largest memory that its process held, imports included.
+        peak_bytes: the largest memory that its process held, imports included; that of a command's processes together.
         value: what it returned, where that was no function.
     """
 
@@ -316,19 +317,26 @@ def _living_descendants() -> Iterator[tuple[int, list[str]]]:
 
 
 def _measured_command(command: Sequence[str]) -> Measurement:
-    """Measures a command; the peak of one that uses little memory is that of this process, whose copy it begins as."""
+    """Measures a command with all processes that it starts.
+
+    The peak of one that uses little memory is that of this process, whose copy it begins as.
+    """
     with tempfile.TemporaryFile() as said:
         begin = time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+        watch = Watch(lambda: {"command": [process.pid]})
+        watch.start()
         _, status, usage = os.wait4(process.pid, 0)
         wall_s = time.perf_counter() - begin
+        watch.end()
         # It is waited for; Popen would do so again.
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             said.seek(0)
             _failed(command, process.returncode, said.read().decode(errors="replace"))
     unit = 1 if sys.platform == "darwin" else 1024
-    return Measurement(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit)
+    peak = max(usage.ru_maxrss * unit, *watch.peaks.values())
+    return Measurement(wall_s, usage.ru_utime + usage.ru_stime, peak)
 
 
 def _failed(command: Sequence[str], status: int, said: str) -> NoReturn:

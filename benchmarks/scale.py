@@ -19,9 +19,8 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -29,6 +28,7 @@ from typing import IO, Any
 
 from benchmarks.harness import Result, compare
 from benchmarks.round_growth import EXPONENT_AIM, GROWTH, PAGES_PER_QUEUE_URL, write_web_and_seeds
+from benchmarks.watch import Watch
 from semrank.transforms.columnar.worker_memory import OTHER, OWN_BYTES, Held, shown_bytes
 from semrank.transforms.ranking.memory import LATTICE
 from semrank.transforms.weblog.memory import RELATIONS
@@ -44,7 +44,6 @@ DEFAULT_ROUND = "rank focused"
 MEASURED = Path(__file__).with_name("scale.json")
 """Figures that the plan starts from where no others are named."""
 
-SAMPLE_SECONDS = 0.05
 SHOWN_STAGES = 12
 
 CLUSTER = Path(__file__).resolve().parents[1] / "deploy" / "flink" / "cluster.py"
@@ -138,69 +137,8 @@ class Run:
         return cls(**{**content, "stages": stages})
 
 
-Families = Callable[[], Mapping[str, list[int]]]
-"""Gives the processes to look at, by kind; each with all its descendants."""
-
-
-class _Watch(threading.Thread):
-    """Looks at the memory of processes until it is ended."""
-
-    def __init__(self, families: Families) -> None:
-        super().__init__(daemon=True)
-        self._families, self._ended = families, threading.Event()
-        self.stage = ""
-        self.peaks: dict[str, int] = {}
-        self.stage_peaks: dict[str, int] = {}
-
-    def run(self) -> None:
-        while not self._ended.wait(SAMPLE_SECONDS):
-            stage, children = self.stage, _children()
-            held = {
-                kind: sum(map(_resident_bytes, _family(roots, children))) for kind, roots in self._families().items()
-            }
-            for kind, size in held.items():
-                self.peaks[kind] = max(self.peaks.get(kind, 0), size)
-            self.stage_peaks[stage] = max(self.stage_peaks.get(stage, 0), sum(held.values()))
-
-    def end(self) -> None:
-        """Ends it."""
-        self._ended.set()
-        self.join()
-
-
-def _children() -> dict[int, list[int]]:
-    """Children of every process."""
-    found: dict[int, list[int]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            # The second field, the program's name, may hold anything.
-            parent = int(path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1])
-        except OSError:  # it has ended
-            continue
-        found.setdefault(parent, []).append(int(path.parent.name))
-    return found
-
-
-def _family(roots: Sequence[int], children: Mapping[int, list[int]]) -> Iterator[int]:
-    waiting = list(roots)
-    while waiting:
-        process = waiting.pop()
-        yield process
-        waiting += children.get(process, [])
-
-
-def _resident_bytes(process: int) -> int:
-    """A process's memory; what several share counts for each in its part, as forked workers share what is broadcast."""
-    try:
-        text = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii")
-    except OSError:  # it has ended
-        return 0
-    found = re.search(r"^Pss: +([0-9]+) kB$", text, re.MULTILINE)
-    return int(found[1]) << 10 if found else 0
-
-
 @dataclass(frozen=True)
-class _Place:
+class Place:
     """Where commands run.
 
     Attributes:
@@ -215,7 +153,7 @@ class _Place:
 
 
 @contextmanager
-def _cluster(folder: Path) -> Iterator[_Place]:
+def flink_cluster(folder: Path) -> Iterator[Place]:
     """A Flink cluster of its own; ended afterwards."""
     command = [sys.executable, str(CLUSTER)]
     up = subprocess.run([*command, "up", "--state", str(folder)], check=True, stdout=subprocess.PIPE, text=True)
@@ -224,12 +162,12 @@ def _cluster(folder: Path) -> Iterator[_Place]:
         kinds: dict[str, list[int]] = {}
         for name, process in processes.items():
             kinds.setdefault(KINDS[name.partition("-")[0]], []).append(int(process["pid"]))
-        yield _Place("flink", tuple(up.stdout.splitlines()[-1].split()), kinds)
+        yield Place("flink", tuple(up.stdout.splitlines()[-1].split()), kinds)
     finally:
         subprocess.run([*command, "down", "--state", str(folder)], check=True, stdout=subprocess.DEVNULL)
 
 
-def measured_run(command: str, arguments: Sequence[str], output: Path, pages: int, queue: int, place: _Place) -> Run:
+def measured_run(command: str, arguments: Sequence[str], output: Path, pages: int, queue: int, place: Place) -> Run:
     """Runs a command and tells what it took.
 
     Args:
@@ -257,7 +195,7 @@ def measured_run(command: str, arguments: Sequence[str], output: Path, pages: in
     with subprocess.Popen(
         [*words, "--verbose"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace"
     ) as process:
-        watch = _Watch(lambda: {"command": [process.pid], **place.cluster})
+        watch = Watch(lambda: {"command": [process.pid], **place.cluster})
         watch.start()
         try:
             last = _followed(process.stderr, watch)
@@ -284,7 +222,7 @@ def measured_run(command: str, arguments: Sequence[str], output: Path, pages: in
     return Run(command, place.name, pages, queue, wall_s, cpu_s, watch.peaks, manifest["rows"], stages)
 
 
-def _followed(stream: IO[str] | None, watch: _Watch) -> str:
+def _followed(stream: IO[str] | None, watch: Watch) -> str:
     """Follows a command's messages to their end, and tells the watch which stage has begun; gives the last line."""
     last = ""
     for line in stream or ():
@@ -298,7 +236,7 @@ def _followed(stream: IO[str] | None, watch: _Watch) -> str:
 def measured_web(
     folder: Path,
     pages: int,
-    place: _Place,
+    place: Place,
     *,
     profile: str = PROFILE,
     queue: int | None = None,
@@ -641,7 +579,7 @@ def run(*, quick: bool = False, pages: int | None = None) -> list[Result]:
     if pages is not None:
         sizes = [pages // GROWTH, pages]
     with tempfile.TemporaryDirectory() as folder:
-        runs = [run for size in sizes for run in measured_web(Path(folder), size, _Place("local"))]
+        runs = [run for size in sizes for run in measured_web(Path(folder), size, Place("local"))]
     results = []
     for command in dict.fromkeys(run.command for run in runs):
         series = [run for run in runs if run.command == command]
@@ -711,7 +649,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runs: list[Run] = []
     if parsed.pages:
         with tempfile.TemporaryDirectory() as temporary:
-            where = _cluster(Path(temporary) / "flink") if parsed.flink else nullcontext(_Place("local"))
+            where = flink_cluster(Path(temporary) / "flink") if parsed.flink else nullcontext(Place("local"))
             with where as place:
                 for size in parsed.pages:
                     runs += measured_web(

@@ -91,12 +91,16 @@ def test_a_run_compares_with_all_peers(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("duckdb")
     monkeypatch.setattr(click_counts, "QUICK_ROWS", ROWS)
     monkeypatch.setattr(click_counts, "QUICK_PER_ROW_ROWS", ROWS // 2)
-    duckdb, spark, by_row = click_counts.run(quick=True)
+    duckdb, spark, *two_workers, by_row = click_counts.run(quick=True)
     assert (duckdb["peer"], duckdb["aim"]) == ("DuckDB, one thread", 2.5)
     assert (spark["peer"], spark["aim"], spark["met"]) == ("Spark local[2]", 0.2, None)
     assert (by_row["peer"], by_row["aim"]) == ("Beam row by row", 1 / 12)
     assert set(duckdb["counts"]) == set(click_counts.KEYS)
     assert "extrapolated" in by_row["note"]
-    for result in (duckdb, by_row):
+    assert [(result["name"], result["aim"]) for result in two_workers] == [
+        ("click_counts: 2 workers", 1.0),
+        ("click_counts: 2 workers", 1 / 3),
+    ]
+    for result in (duckdb, two_workers[0], by_row):
         assert result["ratio"] is not None
         assert result["met"] == (result["ratio"] <= (result["aim"] or 0))

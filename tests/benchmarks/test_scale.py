@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import scale
+from benchmarks import scale, watch
 from benchmarks.scale import Assumptions, Run, Stage
 from semrank.transforms.columnar.worker_memory import OWN_BYTES
 
@@ -147,7 +147,7 @@ def test_a_step_is_a_comparison() -> None:
 
 
 def test_commands_are_watched(tmp_path: Path) -> None:
-    runs = scale.measured_web(tmp_path, 400, scale._Place("local"), queue=3)
+    runs = scale.measured_web(tmp_path, 400, scale.Place("local"), queue=3)
     assert [run.command for run in runs] == ["ingest", "rank", "rank focused"]
     for run in runs:
         assert run.peak_bytes["command"] > 50 << 20
@@ -164,12 +164,12 @@ def test_commands_are_watched(tmp_path: Path) -> None:
 
 def test_a_command_that_fails_is_told(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"semrank rank ended with status 2, expected 0: .*--seeds"):
-        scale.measured_run("rank", ["--snapshot", "nothing"], tmp_path / "out", 1, 1, scale._Place("local"))
+        scale.measured_run("rank", ["--snapshot", "nothing"], tmp_path / "out", 1, 1, scale.Place("local"))
 
 
 def test_a_family_is_a_process_with_its_descendants() -> None:
     children = {1: [2, 3], 3: [4], 9: [10]}
-    assert sorted(scale._family([1], children)) == [1, 2, 3, 4]
-    assert os.getpid() in [child for family in scale._children().values() for child in family]
-    assert scale._resident_bytes(os.getpid()) > 10 << 20
-    assert scale._resident_bytes(-1) == 0
+    assert sorted(watch.family([1], children)) == [1, 2, 3, 4]
+    assert os.getpid() in [child for family in watch.children().values() for child in family]
+    assert watch.resident_bytes(os.getpid()) > 10 << 20
+    assert watch.resident_bytes(-1) == 0

@@ -365,6 +365,7 @@ FOREIGN = {
     "--contexts": "python -m benchmarks",
     "--direct_num_workers": "Beam's local runner",
     "--dist": "pytest",
+    "--earlier": "python -m benchmarks",
     "--flink": "python -m benchmarks.scale",
     "--folder": "python -m benchmarks.scale",
     "--globoff": "curl",
