@@ -18,6 +18,7 @@ from semrank.pipelines.options import (
     option_name,
 )
 from semrank.schemas.errors import InputError
+from semrank.transforms.frontier.depth import MAX_DEPTH
 from semrank.transforms.ranking.ontology_database import shown_address
 from semrank.transforms.ranking.registry import CONTEXTS, DEFAULT_ONTOLOGY, DESCRIPTIONS, RANKERS, SEMRANK, with_option
 
@@ -257,6 +258,14 @@ class RoundConfig(ScopeOptions):
     )
 
     recrawl: bool = option(False, "select pages too that the snapshot has already", SELECTION, plain=True)
+    max_depth: int | None = option(
+        None,
+        "most links between a seed and a URL that is selected, over pages that the crawl chose",
+        SELECTION,
+        metavar="N",
+        low=1,
+        high=MAX_DEPTH,
+    )
     allow_private: bool = option(
         False, "select URLs too of the crawler's own network, such as localhost or 10.0.0.1", SELECTION, plain=True
     )

@@ -21,6 +21,7 @@ import apache_beam as beam
 import pyarrow.parquet as pq
 
 from semrank.pipelines import folders
+from semrank.pipelines.answers import counted
 from semrank.pipelines.cluster import path_for_workers
 from semrank.pipelines.memory import WorkerOptions, worker_memory
 from semrank.pipelines.options import add_options, expected_one, given_options, meant, option, read_options, required
@@ -243,9 +244,7 @@ def ingest(
     """
     begin = time.time()
     size = sum(max(0, _size(source)) for source in ranges)
-    log.info(
-        "reading %d files in %d parts, %s bytes", len({source.path for source in ranges}), len(ranges), f"{size:,}"
-    )
+    log.info("reading %s, %s", counted(len({source.path for source in ranges}), "file"), counted(size, "byte"))
     partitions = partition_count(size * _EXPANSION)
     work = folders.work_folder(output)
     build = partial(_build, ranges=ranges, reading=reading, output=work, partitions=partitions)

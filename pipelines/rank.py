@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from apache_beam.options.pipeline_options import GoogleCloudOptions
 
 from semrank.pipelines import folders
+from semrank.pipelines.answers import counted
 from semrank.pipelines.cluster import path_for_workers
 from semrank.pipelines.collisions import shared_url_ids, surplus_urls
 from semrank.pipelines.config import (
@@ -98,7 +99,7 @@ from semrank.transforms.context.beam import (
 from semrank.transforms.context.memory import HARVEST as HELD_HARVEST
 from semrank.transforms.context.objects import object_words, with_clicks
 from semrank.transforms.context.words import lemmas_of
-from semrank.transforms.frontier.beam import WeighChanges, WriteFrontier
+from semrank.transforms.frontier.beam import HoldToDepth, WeighChanges, WriteFrontier
 from semrank.transforms.frontier.budgets import Limits
 from semrank.transforms.frontier.rules import EVERYWHERE, Rules
 from semrank.transforms.ranking import registry
@@ -446,12 +447,7 @@ def prepare_round(
     folders.claim_folder("--output", output, parts=PARTS, overwrite=overwrite, inputs=inputs, keep_old=keep_old)
     work = folders.work_folder(output)
     _write_harvest(work, queue)
-    log.info(
-        "snapshot %s: %d page, %d link and %d click files",
-        snapshot_path,
-        *map(len, (snapshot.pages, snapshot.links, snapshot.clicks)),
-    )
-    log.info("queue %s: %s URLs", queue.source, f"{queue.urls.num_rows:,}")
+    log.info("ranking: queue %s (%s), snapshot %s", queue.source, counted(queue.urls.num_rows, "URL"), snapshot_path)
     topic = topic_of(snapshot.pages, queue, query=query_words(config), language=config.language)
     if topic.scattered and pc.all(queue.harvest["seed"]).as_py():
         log.warning("%s", scattered_warning(topic))
@@ -591,6 +587,10 @@ def _build(
             partitions=partitions.urls,
             as_of=config.now,
         )
+    if config.max_depth is not None:
+        rows = {"rows": rows, "links": urls.links, "harvested": harvest[HARVESTED]} | HoldToDepth(
+            config.max_depth, partitions=partitions.urls
+        )
     written = rows | WriteFrontier(
         files.join(output, "frontier"),
         partitions=partitions.urls,
@@ -676,7 +676,7 @@ def _request(config: RoundConfig) -> Request:
         contexts=contexts,
         descriptions=_by_topic(config) or (registry.DESCRIPTIONS in needs and not _by_rounds(config)),
         nodes=hosts or registry.NODES in needs,
-        links=hosts or registry.LINKS in needs or contexts,
+        links=hosts or registry.LINKS in needs or contexts or config.max_depth is not None,
     )
 
 

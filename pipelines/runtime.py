@@ -208,7 +208,7 @@ def run_pipeline(
     if state not in (None, "DONE"):
         raise RuntimeError(f"the runner ended the job in state {state}, expected DONE")
     metrics = _metrics(result, time.monotonic() - begin)
-    log.info("%d stages in %.1f s", len(metrics.stages), metrics.seconds)
+    log.debug("%d stages in %.1f s", len(metrics.stages), metrics.seconds)
     return metrics
 
 

@@ -16,21 +16,23 @@ keep=${KEEP:-30}
 
 exec 9>"$folder/.schedule.lock"
 if ! flock --nonblock 9; then
-  echo "another run is at work in $folder" >&2
+  echo "another run is already working in $folder" >&2
   exit 0
 fi
 
 mkdir -p "$folder/rounds"
 previous=""
+due=0
 for snapshot in "$folder"/snapshots/*/; do
   [ -d "$snapshot" ] || continue
   name=$(basename "$snapshot")
   round=$folder/rounds/$name
   if [ ! -e "$round/manifest.json" ]; then
     if [ ! -e "$snapshot/manifest.json" ]; then
-      echo "$snapshot is unfinished, waiting for it" >&2
+      echo "$snapshot is unfinished; its round and later ones wait for it" >&2
       break
     fi
+    due=$((due + 1))
     start=(--seeds "$folder/seeds.txt")
     [ -z "$previous" ] || start=(--previous "$previous")
     # shellcheck disable=SC2086  # OPTIONS are words
@@ -38,6 +40,10 @@ for snapshot in "$folder"/snapshots/*/; do
   fi
   previous=$round
 done
+
+if [ $due -eq 0 ]; then
+  echo "no round is due in $folder" >&2
+fi
 
 # What is older than the last KEEP rounds is not read by any later one: a round carries the harvest of all before it.
 find "$folder/rounds" -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | sort | head -n "-$keep" |

@@ -67,13 +67,18 @@ def test_missed_nights_are_caught_up_with_in_order(place: Path) -> None:
     assert f"--seeds {place}/seeds.txt" in first
     assert f"--previous {place}/rounds/2026-01-01" in second
     assert "--max-urls 5" in second
-    assert run(place).returncode == 0
+    assert run(place).stderr.splitlines() == [
+        f"{place}/snapshots/2026-01-03/ is unfinished; its round and later ones wait for it",
+        f"no round is due in {place}",
+    ]
     assert len(calls(place)) == 2
     (place / "snapshots" / "2026-01-03" / "manifest.json").write_text("{}", encoding="utf-8")
     assert run(place).returncode == 0
     assert f"--previous {place}/rounds/2026-01-02" in calls(place)[2]
     assert sorted(path.name for path in (place / "rounds").iterdir()) == ["2026-01-02", "2026-01-03"]
     assert sorted(path.name for path in (place / "snapshots").iterdir()) == ["2026-01-02", "2026-01-03"]
+    done = run(place)
+    assert (done.returncode, done.stderr) == (0, f"no round is due in {place}\n")
 
 
 def test_a_failed_round_ends_the_run_and_is_tried_again(place: Path) -> None:
@@ -96,7 +101,7 @@ def test_a_second_run_leaves_the_first_alone(place: Path) -> None:
                     break
             done = run(place)
             assert done.returncode == 0
-            assert "another run is at work" in done.stderr
+            assert "another run is already working in" in done.stderr
             assert calls(place) == []
         finally:
             holder.terminate()

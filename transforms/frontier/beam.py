@@ -10,7 +10,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from semrank.transforms.columnar.arrays import int64s
+from semrank.transforms.columnar.arrays import MAIN, distinct_rows, int64s
 from semrank.transforms.columnar.beam import (
     Collection,
     GatherTables,
@@ -20,7 +20,8 @@ from semrank.transforms.columnar.beam import (
     WritePartitions,
 )
 from semrank.transforms.columnar.idfilter import IdFilter
-from semrank.transforms.frontier import budgets, order, recrawl
+from semrank.transforms.context.memory import HARVEST
+from semrank.transforms.frontier import budgets, depth, order, recrawl
 from semrank.transforms.frontier.budgets import Limits
 
 
@@ -108,6 +109,59 @@ def _weighed(
 ) -> Iterator[pa.Table]:
     if rows is not None:
         yield recrawl.with_change_probability(rows, counts, pooled, now)
+
+
+class HoldToDepth(beam.PTransform[Any, Any]):
+    """Marks the rows that are within a depth from the seeds; see `transforms.frontier.depth`.
+
+    The input is a dict with `rows` (`RANKED_SCHEMA`), `links` (all followed links) and `harvested` (the pages that the
+    crawl chose, to be broadcast); the result is the rows with a column `depth.WITHIN`.
+
+    Args:
+        most: the largest depth.
+        partitions: number of partitions of URLs.
+    """
+
+    def __init__(self, most: int, *, partitions: int) -> None:
+        super().__init__("hold to depth")
+        self._most, self._partitions = most, partitions
+
+    def expand(self, inputs: dict[str, Collection]) -> Collection:
+        """Applies the steps."""
+        reached = inputs["harvested"] | MapTables("start from seeds", depth.seeds_reached)
+        links = inputs["links"] | MapTables(
+            "choose links of harvest",
+            depth.links_of_chosen,
+            sides={"harvested": inputs["harvested"]},
+            prepare=depth.chosen_ids,
+            tags=(MAIN, depth.OUTER),
+            holds=HARVEST,
+        )
+        # A pass has a side input that follows from the pass before: Beam's runner in one process would fuse them.
+        inner = links[MAIN] | "spread links of harvest" >> beam.Reshuffle()
+        for number in range(1, self._most):
+            found = inner | MapTables(
+                f"follow links to depth {number}",
+                partial(depth.found_next, depth=number),
+                sides={"reached": reached},
+                holds=HARVEST,
+            )
+            reached = {"reached": reached, "found": found} | GatherTables(
+                f"reach depth {number}", partial(depth.with_found, depth=number), holds=HARVEST
+            )
+        targets = (inner, links[depth.OUTER]) | "all links of harvest" >> beam.Flatten()
+        near = (
+            reached | MapTables("list reached", depth.reached_ids),
+            targets | MapTables("list targets", depth.targets_of_reached, sides={"reached": reached}, holds=HARVEST),
+        ) | "all near URLs" >> beam.Flatten()
+        return {"rows": inputs["rows"], "near": near} | MergePartitions(  # type: ignore[no-any-return]
+            "mark depth", _with_depth, partitions=self._partitions, key="url_id", combine={"near": distinct_rows}
+        )
+
+
+def _with_depth(rows: pa.Table | None, near: pa.Table | None) -> Iterator[pa.Table]:
+    if rows is not None:
+        yield depth.with_depth(rows, near)
 
 
 class WriteFrontier(beam.PTransform[Any, Any]):

@@ -23,8 +23,9 @@ from publicsuffixlist import PublicSuffixList
 from semrank.schemas.tables import GONE_STATUSES
 from semrank.transforms.columnar.arrays import Int64s, column_array, group_starts, int64s, members, positions, row_keys
 from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.frontier.depth import WITHIN
 from semrank.transforms.frontier.private import PRIVATE_ADDRESS, private_urls
-from semrank.transforms.frontier.rules import EVERYWHERE, Rules
+from semrank.transforms.frontier.rules import EVERYWHERE, FILTER, Rules
 
 DISCOVER, REFRESH = 0, 1
 """Pools of a budget: pages that were never fetched, and those that were."""
@@ -122,9 +123,10 @@ def first_reasons(rows: pa.Table, limits: Limits) -> pa.Array:
     if not limits.known:
         reasons = pc.if_else(is_known(rows), KNOWN, reasons)
     gone = pc.is_in(rows["status"], value_set=pa.array(GONE_STATUSES, pa.int16()))
-    reasons = pc.coalesce(
-        limits.rules.reasons(rows["url"], rows["host"]), column_array(pc.if_else(gone, GONE, reasons))
-    )
+    outside: Any = limits.rules.reasons(rows["url"], rows["host"])
+    if WITHIN in rows.column_names:
+        outside = pc.coalesce(outside, pc.if_else(rows[WITHIN], None, f"{FILTER}:max-depth"))
+    reasons = pc.coalesce(column_array(outside), column_array(pc.if_else(gone, GONE, reasons)))
     if not limits.private:
         reasons = pc.if_else(private_urls(rows["url"]), PRIVATE_ADDRESS, reasons)
     return column_array(reasons)
@@ -154,7 +156,7 @@ def picks(rows: pa.Table, limits: Limits, *, domains: bool) -> pa.Table:
     """The eligible rows of a part, a table of `PICK_SCHEMA`.
 
     Args:
-        rows: a table of `RANKED_SCHEMA`.
+        rows: a table of `RANKED_SCHEMA`, perhaps with `depth.WITHIN`.
         limits: what may be selected.
         domains: whether domains are wanted; else `domain_id` is the host's.
     """

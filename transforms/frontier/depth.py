@@ -1,0 +1,87 @@
+"""Depth: how many followed links lead from a seed to a URL, over pages that the crawl chose.
+
+Seeds have depth 0. A URL has depth d + 1 if a chosen page of depth d is the nearest to the seeds that links to it. Only
+links of chosen pages count: what a page links to that nobody chose is not reached through it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from semrank.transforms.columnar.arrays import MAIN, Int64s, int64s, members
+
+MAX_DEPTH = 20
+"""Largest depth that a crawl can be held to; each costs a pass over the links between chosen pages."""
+
+REACHED_SCHEMA = pa.schema([pa.field("url_id", pa.int64()), pa.field("depth", pa.int64())])
+"""A chosen page and its depth."""
+
+ID_SCHEMA = pa.schema([pa.field("url_id", pa.int64())])
+
+OUTER = "outer"
+"""Tag of the links that leave the chosen pages."""
+
+
+def seeds_reached(harvested: pa.Table) -> pa.Table:
+    """The seeds among chosen pages (`url_id`, `seed`), a table of `REACHED_SCHEMA`."""
+    seeds = int64s(harvested.filter(harvested["seed"])["url_id"])
+    return pa.table([seeds, np.zeros_like(seeds)], schema=REACHED_SCHEMA)
+
+
+def chosen_ids(harvested: pa.Table | None) -> Int64s:
+    """Sorted ids of the chosen pages, int64[n]."""
+    return np.zeros(0, dtype=np.int64) if harvested is None else np.sort(int64s(harvested["url_id"]))
+
+
+def links_of_chosen(links: pa.Table, chosen: Int64s) -> list[tuple[str, pa.Table]]:
+    """The links (`source_id`, `target_id`) of chosen pages: those to chosen pages, and under `OUTER` the others."""
+    own = links.filter(pa.array(members(chosen, int64s(links["source_id"]))))
+    inner = members(chosen, int64s(own["target_id"]))
+    return [(MAIN, own.filter(pa.array(inner))), (OUTER, own.filter(pa.array(~inner)))]
+
+
+def found_next(links: pa.Table, reached: pa.Table | None, *, depth: int) -> pa.Table:
+    """The pages that links lead to from those of the depth before, each once, a table of `ID_SCHEMA`.
+
+    Args:
+        links: links between chosen pages.
+        reached: pages reached so far, a table of `REACHED_SCHEMA`.
+        depth: the depth of the pages to find.
+    """
+    if reached is None:
+        return ID_SCHEMA.empty_table()
+    known, depths = int64s(reached["url_id"]), int64s(reached["depth"])
+    last = np.sort(known[depths == depth - 1])
+    found = np.unique(int64s(links["target_id"])[members(last, int64s(links["source_id"]))])
+    return pa.table([found[~members(np.sort(known), found)]], schema=ID_SCHEMA)
+
+
+def with_found(reached: pa.Table | None, found: pa.Table | None, *, depth: int) -> pa.Table:
+    """The pages reached so far and those found, a table of `REACHED_SCHEMA`."""
+    parts = [REACHED_SCHEMA.empty_table(), *([] if reached is None else [reached])]
+    if found is not None:
+        ids = np.unique(int64s(found["url_id"]))
+        parts.append(pa.table([ids, np.full(len(ids), depth)], schema=REACHED_SCHEMA))
+    return pa.concat_tables(parts)
+
+
+def targets_of_reached(links: pa.Table, reached: pa.Table | None) -> pa.Table:
+    """What reached pages link to, each URL once, a table of `ID_SCHEMA`."""
+    sources = chosen_ids(reached)
+    found = np.unique(int64s(links["target_id"])[members(sources, int64s(links["source_id"]))])
+    return pa.table([found], schema=ID_SCHEMA)
+
+
+def reached_ids(reached: pa.Table) -> pa.Table:
+    """The pages themselves, a table of `ID_SCHEMA`."""
+    return reached.select(ID_SCHEMA.names)
+
+
+WITHIN = "within_depth"
+"""Column of whether a row's URL is within the depth."""
+
+
+def with_depth(rows: pa.Table, near: pa.Table | None) -> pa.Table:
+    """Rows with a column `WITHIN`: whether their `url_id` is among those near the seeds."""
+    return rows.append_column(WITHIN, pa.array(members(chosen_ids(near), int64s(rows["url_id"]))))
