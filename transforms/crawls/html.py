@@ -29,11 +29,9 @@ MAX_TITLE_CHARS = 1_000
 MIN_DETECTABLE_CHARS = 40
 """Characters of text below which a guess at its language is no better than none."""
 
-_TAKEN = (
-    "a[href], area[href], frame[src], iframe[src], base[href], meta[content], link[rel][href], title, "
-    f"{HIDDEN}, {UNBROKEN}"
-)
-"""Selector of all elements that are looked at."""
+_LINKS = "a[href], area[href], frame[src], iframe[src]"
+_OTHERS = f"base[href], meta[content], link[rel][href], title, {HIDDEN}, {UNBROKEN}"
+"""Selectors of the elements that are looked at: where the page leads, and what is known of it before that."""
 
 _UNBROKEN = frozenset(UNBROKEN.split(", "))
 
@@ -91,8 +89,9 @@ def read_html(
         links.robots.header(robots)
     taken = _Taken()
     if tree.document is not None:
-        taken.sort(tree.document.query_selector_all(_TAKEN).values(), links)
+        taken.sort(tree.document.query_selector_all(_OTHERS).values(), links)
         taken.into(links)
+        _take_links(tree.document.query_selector_all(_LINKS).values(), links)
     for content in [*([] if refresh is None else [refresh]), *taken.refreshes]:
         links.refresh_to(content)
     if links.noindex:
@@ -115,19 +114,16 @@ class _Taken:
     def __init__(self) -> None:
         self.title: ElementNode | None = None
         self.refreshes: list[str] = []
-        self._anchors: list[tuple[str, ElementNode]] = []
         self._canonicals: list[str] = []
         self._hidden: list[ElementNode] = []
         self._unbroken: list[ElementNode] = []
         self._base: str | None = None
 
     def sort(self, elements: Iterable[ElementNode], links: PageLinks) -> None:
-        """Take the elements of `_TAKEN`, given in document order."""
+        """Take the elements of `_OTHERS`, given in document order."""
         for element in elements:
             tag = element.tag or ""
-            if tag in ("a", "area", "frame", "iframe"):
-                self._anchors.append((tag, element))
-            elif tag == "meta":
+            if tag == "meta":
                 self._meta(element, links)
             elif tag == "base":
                 if self._base is None and not is_foreign(element):  # the first one counts
@@ -151,21 +147,11 @@ class _Taken:
             self.refreshes.append(content)
 
     def into(self, links: PageLinks) -> None:
-        """Hand on where the page leads."""
+        """Hand on what the page says of itself and of its references."""
         if self._base is not None:
             links.base(self._base)
         for href in self._canonicals:
             links.canonical_link(href)
-        for tag, element in self._anchors:
-            if tag in ("frame", "iframe"):
-                links.frame(element.get_attribute("src") or "")
-            elif links.is_full:
-                links.link("", None, None)
-            else:
-                # Most links hold nothing but text.
-                plain = tag == "a" and element.first_element_child is None
-                words = element.text_content if plain else link_words(element, MAX_ANCHOR_CHARS)
-                links.link(element.get_attribute("href") or "", words, element.get_attribute("rel"))
 
     def leave_visible(self, tree: HTMLTree) -> None:
         """Take out of the tree what is hidden, and break lines where its text would not."""
@@ -174,6 +160,21 @@ class _Taken:
             element.after(cast(Node, tree.create_element("br")))
         for element in self._hidden:
             element.remove()
+
+
+def _take_links(elements: Iterable[ElementNode], links: PageLinks) -> None:
+    """Hand on where the page leads: the elements of `_LINKS`, given in document order."""
+    for element in elements:
+        tag = element.tag
+        if tag in ("frame", "iframe"):
+            links.frame(element.get_attribute("src") or "")
+        elif links.is_full:
+            links.link("", None, None)
+        else:
+            # Most links hold nothing but text.
+            plain = tag == "a" and element.first_element_child is None
+            words = element.text_content if plain else link_words(element, MAX_ANCHOR_CHARS)
+            links.link(element.get_attribute("href") or "", words, element.get_attribute("rel"))
 
 
 def _main_text(tree: HTMLTree, taken: _Taken, links: PageLinks) -> str | None:

@@ -9,7 +9,14 @@ from typing import Any
 import can_ada
 
 from semrank.transforms.crawls.robots import Robots
-from semrank.transforms.streams.urls import MAX_URL_CHARS, CanonicalUrl, canonical_url, parse_base
+from semrank.transforms.streams.urls import (
+    MAX_URL_CHARS,
+    CanonicalUrl,
+    canonical_url,
+    parse_base,
+    plainly_resolved,
+    root_of,
+)
 
 DEFAULT_MAX_LINKS = 2_000
 """Links taken from a page, in document order: menus and maps of large sites stay below it, link farms don't."""
@@ -68,6 +75,7 @@ class PageLinks:
         self.counters: Counter[str] = Counter()
         self._url = url
         self._base: can_ada.URL | None = parse_base(url)
+        self._root = None if self._base is None else root_of(self._base)
         self._is_own_base = True
         self._max_links = max_links
         self.is_full = max_links <= 0
@@ -115,7 +123,7 @@ class PageLinks:
         if base.href.startswith(_UNUSABLE_BASES):
             self.counters["base-invalid"] += 1
         else:
-            self._base = base
+            self._base, self._root = base, root_of(base)
             self._is_own_base = canonical_url(base.href).url == self._url
 
     def canonical_link(self, href: str) -> None:
@@ -148,10 +156,12 @@ class PageLinks:
         if "#" in href and self._is_own_base and href.lstrip().startswith("#"):
             self.counters["links-to-fragment"] += 1
             return
-        known = self._known.get(href)  # a fifth to a half of a page's links repeat others
-        if known is None:
-            known = self._known[href] = canonical_url(href, self._base)
-        url, reason = known
+        url, reason = plainly_resolved(href, self._root), None
+        if url is None:
+            known = self._known.get(href)  # a fifth to a half of a page's links repeat others
+            if known is None:
+                known = self._known[href] = canonical_url(href, self._base)
+            url, reason = known
         if url is not None:
             self.targets.append(url)
             self.anchors.append(squeeze(anchor, MAX_ANCHOR_CHARS))
@@ -198,7 +208,8 @@ def squeeze(text: str | None, max_chars: int) -> str | None:
     """The text without soft hyphens, with runs of white space made one space, and cut; None where nothing is left."""
     if not text:
         return None
-    if _SOFT_HYPHEN in text:
-        text = text.replace(_SOFT_HYPHEN, "")
-    squeezed = " ".join(text.split())
+    if text.isprintable() and "  " not in text:  # neither soft hyphens nor white space but single spaces
+        squeezed = text.strip()
+    else:
+        squeezed = " ".join(text.replace(_SOFT_HYPHEN, "").split())
     return (squeezed if len(squeezed) <= max_chars else squeezed[:max_chars].rstrip()) or None

@@ -38,7 +38,7 @@ from semrank.transforms.logs.users import visitor_ids
 from semrank.transforms.logs.visits import VISITS, LogBatch
 from semrank.transforms.streams.spans import Bytes, Int32s, Lines, Spans, numbers_at, slices, value_spans, window
 from semrank.transforms.streams.texts import Memo
-from semrank.transforms.streams.urls import canonical_url, host_of
+from semrank.transforms.streams.urls import MAX_PLAIN_CHARS, PLAIN_PATH, canonical_url, host_of
 
 ASSET_EXTENSIONS = (
     *("css", "less", "scss", "js", "mjs", "map", "wasm", "json", "xml", "rss", "atom", "webmanifest", "txt"),
@@ -54,8 +54,6 @@ DEFAULT_SCHEME = "https"
 """Scheme of pages where neither the log nor `--log-site` tells it."""
 
 _ASSET_PATTERN = rf"(?i)^[^?#]*\.(?:{'|'.join(ASSET_EXTENSIONS)})(?:[?#;]|$)"
-_PLAIN_TARGET = r"^/(?:[A-Za-z0-9_~-][A-Za-z0-9_.~-]*(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)*/?)?$"
-_PLAIN_TARGET_BYTES = 2_000  # far below the limit of canonical URLs, whatever the host
 _METHOD = r"^[A-Z][A-Z_-]{2,19}$"
 _METHOD_BYTES = 21
 _GET = b"GET "
@@ -307,8 +305,8 @@ class AccessReader:
         origins = self._origins(len(targets), hosts, secure)
         plain = truths(
             pc.and_(
-                pc.match_substring_regex(targets, _PLAIN_TARGET),
-                pc.less(pc.binary_length(targets), _PLAIN_TARGET_BYTES),
+                pc.match_substring_regex(targets, f"^{PLAIN_PATH}$"),
+                pc.less(pc.binary_length(targets), MAX_PLAIN_CHARS),
             )
         )
         roots = self._roots(origins, same=hosts is None)

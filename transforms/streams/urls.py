@@ -26,6 +26,13 @@ MAX_URL_CHARS = 4_096
 MAX_RAW_CHARS = 16 * MAX_URL_CHARS
 """Characters a raw string may have before it is parsed at all: room for what canonicalising takes away."""
 
+PLAIN_PATH = r"/(?:[A-Za-z0-9_~-][A-Za-z0-9_.~-]*(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)*/?)?"
+"""Expression of paths that are canonical as they are, behind any canonical root, up to `MAX_PLAIN_CHARS`."""
+
+MAX_PLAIN_CHARS = 2_000
+"""Characters of a path that is plain: far below the limit of canonical URLs, whatever the host."""
+
+_is_plain = re.compile(PLAIN_PATH).fullmatch
 _PATH_SESSION = re.compile(
     r";(?:jsessionid|phpsessid|sessionid|session_id|sid|bv_sessionid)(?:=|%3d)[^/?&;]*", re.IGNORECASE
 )
@@ -101,6 +108,17 @@ def canonical_url(raw: str, base: str | can_ada.URL | None = None) -> CanonicalU
     if len(href) > MAX_URL_CHARS:
         return CanonicalUrl(None, "url-too-long")
     return CanonicalUrl(href, None)
+
+
+def root_of(base: can_ada.URL) -> str | None:
+    """Canonical scheme and host of a base URL, for `plainly_resolved`; None if it has none."""
+    home = canonical_url("/", base).url
+    return None if home is None else home[:-1]
+
+
+def plainly_resolved(raw: str, root: str | None) -> str | None:
+    """What `canonical_url` gives of a path behind a root, five times as fast; None where it has to be asked."""
+    return root + raw if root is not None and len(raw) < MAX_PLAIN_CHARS and _is_plain(raw) else None
 
 
 def _why_unparsable(raw: str) -> str:

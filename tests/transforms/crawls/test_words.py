@@ -26,6 +26,7 @@ def read(body: str, *, xml: bool = False) -> HtmlPage:
         ("<b>Bold</b>ness", "Boldness"),
         ("<span>a</span><span>b</span>", "ab"),
         ("Do\u00adnau", "Donau"),
+        (" One\u00a0Two  Three\n\tFour ", "One Two Three Four"),
         ("<style>.c{color:red}</style>Styled", "Styled"),
         ("<script>var q</script>Scripted", "Scripted"),
         ("<template>not</template>Shown", "Shown"),

@@ -16,6 +16,8 @@ from semrank.transforms.streams.urls import (
     canonicalize,
     host_of,
     parse_base,
+    plainly_resolved,
+    root_of,
     url_words,
 )
 
@@ -174,6 +176,18 @@ def test_canonicalising_twice_changes_nothing(raw: str) -> None:
         assert "\\" not in parts.path
         assert parts.username is None
         assert "?" not in url or url.partition("?")[2]
+
+
+@given(urlish, st.lists(st.one_of(pieces, st.sampled_from("/.ab~")), max_size=9).map("".join))
+@example("http://example.com./a", "/b/c.html")
+@example("http://h:80/a;jsessionid=1?b", "/b/")
+def test_plain_paths_are_resolved_as_others_are(base: str, path: str) -> None:
+    parsed = parse_base(base)
+    if parsed is not None:
+        plain = plainly_resolved(f"/{path}", root_of(parsed))
+        assert plain in (None, canonical_url(f"/{path}", parsed).url)
+        if root_of(parsed) is not None and re.fullmatch(r"(?:\w+/)*\w*", path, re.ASCII):
+            assert plain is not None
 
 
 @given(st.lists(st.one_of(st.none(), urlish), max_size=20))
