@@ -18,6 +18,7 @@ from semrank.pipelines.options import (
     option_name,
 )
 from semrank.schemas.errors import InputError
+from semrank.transforms.context.nouns import MODELS
 from semrank.transforms.frontier.depth import MAX_DEPTH
 from semrank.transforms.ranking.ontology_database import shown_address
 from semrank.transforms.ranking.registry import CONTEXTS, DEFAULT_ONTOLOGY, DESCRIPTIONS, RANKERS, SEMRANK, with_option
@@ -45,6 +46,7 @@ INTENSION_NORMS = ("min", "max")
 C_EDGES = ("distinct", "clicks")
 BASES = ("last", "seeds")
 LOG_SCOPES = ("all", "topic")
+WORDS, NOUNS = "words", "nouns"
 
 
 QUEUE_GROUP, SELECTION, RANKING, SEMRANK_GROUP, LOG = "queue", "selection", "ranker", "SemRank", "log"
@@ -125,6 +127,14 @@ class RoundConfig(ScopeOptions):
         example="a code of ISO 639 as in en",
         rankers=_BY_TEXT,
     )
+    keywords: str = option(
+        WORDS,
+        f"what is a keyword: each word, or nouns and names only (languages {', '.join(MODELS)}, the extra `nouns`)",
+        RANKING,
+        metavar="KIND",
+        choices=(WORDS, NOUNS),
+        rankers=_BY_TEXT,
+    )
     level: str = option(
         "page",
         "whose PageRank, HITS or harmonic centrality",
@@ -170,6 +180,13 @@ class RoundConfig(ScopeOptions):
     )
     cosine_k: float = _own(2.0, "how slowly further occurrences of a word stop to count", "cosine_k", metavar="K")
     cosine_b: float = _own(0.75, "how much long pages are held back", "cosine_b", metavar="B", high=1)
+    hits_graph: str = _own(
+        "all",
+        "links that HITS takes: all between known URLs, or those of the subgraph that the topic induces",
+        "hits_graph",
+        metavar="LINKS",
+        choices=("all", "topic"),
+    )
     semrank_terms: bool = option(
         False,
         "tell SemRank's terms beside another ranker's",
@@ -292,6 +309,11 @@ class RoundConfig(ScopeOptions):
         _ = self.refresh_share, self.now
 
     @property
+    def nouns_only(self) -> bool:
+        """Whether only nouns are keywords."""
+        return self.keywords == NOUNS
+
+    @property
     def compares_rounds(self) -> bool:
         """Whether SemRank compares the lattices of two rounds, as the papers do, and not with the topic's lattice."""
         return self.profile in PAPER_PROFILES
@@ -334,8 +356,8 @@ class RoundConfig(ScopeOptions):
     def as_dict(self) -> dict[str, Any]:
         """The fields, for manifests, without the secrets of a database's address."""
         fields = asdict(self)
-        if self.ontology is not None and "://" in self.ontology:
-            fields["ontology"] = shown_address(self.ontology)
+        if self.ontology is not None:
+            fields["ontology"] = shown_ontology(self.ontology)
         return fields
 
 
@@ -343,15 +365,23 @@ SEMRANK_OPTIONS = (
     *(name for name, (what, _) in declared(RoundConfig).items() if what.rankers == _SEMRANK and not what.plain),
     "c_edges",
     "language",
+    "keywords",
 )
 """Options that say how SemRank is computed, whatever is selected and written."""
 
 
 RANKER_OPTIONS = (
     "sigma",
-    *(name for name in declared(RoundConfig) if name.startswith(("ontology_", "rcg_", "cosine_"))),
+    "ontology",
+    "topic",
+    *(name for name in declared(RoundConfig) if name.startswith(("ontology_", "rcg_", "cosine_", "hits_"))),
 )
 """Options that say how another ranker is computed in memory."""
+
+
+def shown_ontology(name: str) -> str:
+    """The name of an ontology without the secrets of a database's address."""
+    return shown_address(name) if "://" in name else name
 
 
 def semrank_config(profile: str, options: Mapping[str, Any]) -> RoundConfig:

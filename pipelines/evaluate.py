@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import logging
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from semrank.pipelines import evaluation_plots, folders
 from semrank.pipelines.collisions import collision_rejects, url_chunks
 from semrank.pipelines.config import RANKER_OPTIONS, SEMRANK_OPTIONS, RoundConfig
 from semrank.pipelines.evaluation_config import EvaluationConfig, known_rankers
-from semrank.pipelines.evaluation_crawls import named_makers, replay_topics
+from semrank.pipelines.evaluation_crawls import fact_rankers, named_makers, replay_topics
 from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_results import Results, summary_text
 from semrank.pipelines.evaluation_topics import plan_topics, read_topics
@@ -34,6 +34,7 @@ from semrank.transforms.columnar.arrays import Int64s, concatenate
 from semrank.transforms.columnar.beam import without_urls
 from semrank.transforms.columnar.ids import surplus_strings
 from semrank.transforms.columnar.parquet import part_name, write_parquet
+from semrank.transforms.context.nouns import check_tagger
 
 EXAMPLES = """\
 example:
@@ -87,6 +88,9 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
         InputError: the snapshot, the topics or the output folder is unusable.
     """
     begin = time.time()
+    if config.words.nouns:
+        check_tagger(config.words.language)
+    by_facts = fact_rankers(config)
     with folders.unchanged(snapshot, "snapshot") as read:
         tables = {
             table.name: concatenate(folders.read_parts(snapshot, table), table.schema)
@@ -96,7 +100,9 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
     labels = read_topics(topics)
     surplus = surplus_strings(pa.chunked_array([chunk for name in tables for chunk in url_chunks(tables[name])]))
     tables = {name: without_urls(table, surplus) for name, table in tables.items()}
-    ground = Ground.of(tables["pages"], tables["links"], tables["clicks"])
+    ground = Ground.of(
+        tables["pages"], tables["links"], tables["clicks"], language=config.words.language, nouns=config.words.nouns
+    )
     planned = plan_topics(labels, ground, config)
     if not planned.topics:
         reasons = ", ".join(f"{count} {reason}" for reason, count in _counts(planned.rejects).items())
@@ -108,7 +114,7 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
     folders.claim_folder("--output", output, parts=PARTS, overwrite=overwrite, inputs=[snapshot, topics])
     work = folders.work_folder(output)
     log.info("%d pages, %d topics, %d rankers", len(ground), len(planned.topics), len(config.rankers))
-    makers = partial(named_makers, config=config)
+    makers = partial(named_makers, config=config, by_facts=by_facts)
     results = Results.of(replay_topics(ground, planned.topics, config, makers), config.rankers, config)
     written = {
         "curve": results.curve,
@@ -123,7 +129,7 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
         output,
         {
             "kind": "evaluation",
-            "parameters": asdict(config),
+            "parameters": config.as_dict(),
             "inputs": {"snapshot": read, "topics": {"path": topics}},
             "topics": [
                 {

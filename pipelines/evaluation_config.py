@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from semrank.pipelines.config import PAPER_PROFILES, ranker_options, semrank_config
+from semrank.pipelines.config import PAPER_PROFILES, ranker_options, semrank_config, shown_ontology
 from semrank.pipelines.options import check_options, expected_one, option
 from semrank.pipelines.semrank_settings import reading
 from semrank.schemas.errors import InputError
+from semrank.transforms.context.objects import ObjectSettings
 from semrank.transforms.ranking import registry
 from semrank.transforms.replay.semrank_local import Reading
 
@@ -92,6 +93,18 @@ class EvaluationConfig:
     def reading(self, ranker: str) -> Reading:
         """How SemRank by a paper's profile is computed."""
         return reading(semrank_config(ranker, self.options))
+
+    @property
+    def words(self) -> ObjectSettings:
+        """How words are read, whichever ranker takes them."""
+        return self.reading(PAPER_PROFILES[0]).objects
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields, for manifests, without the secrets of a database's address."""
+        known = asdict(self)
+        if "ontology" in self.options:
+            known["options"] = {**self.options, "ontology": shown_ontology(self.options["ontology"])}
+        return known
 
     @property
     def modes(self) -> tuple[str, ...]:

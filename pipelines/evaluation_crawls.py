@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_topics import Topic
 from semrank.transforms.columnar.arrays import Int64s
 from semrank.transforms.ranking import registry
+from semrank.transforms.ranking.ontology_beam import named_ontology
 from semrank.transforms.replay.replay import Crawl, Crawler, FactsCrawler, Omniscient, replay, replay_expansion
 from semrank.transforms.replay.semrank_local import ClickLog, Reading, SemRankCrawler
 from semrank.transforms.replay.web import Web
@@ -100,10 +102,21 @@ def _replayed(crawler: Crawler, ground: Ground, setting: Setting, config: Evalua
     return replay(crawler, ground.links, setting.seeds, budget=config.budget, batch=config.batch)
 
 
-def named_makers(ground: Ground, clicks: pa.Table, config: EvaluationConfig) -> Makers:
-    """The rankers of the product by name."""
+def fact_rankers(config: EvaluationConfig) -> dict[str, registry.Rank]:
+    """Those of an evaluation's rankers that score by facts, with their options.
+
+    Raises:
+        InputError: the ontology that an option names can't be read, or has no such topic.
+    """
     others = [name for name in config.rankers if name not in (*PAPER_PROFILES, OMNISCIENT)]
-    by_facts = facts_makers(ground, clicks, {name: _fact_ranker(name, config) for name in others}) if others else {}
+    return {name: _fact_ranker(name, config) for name in others}
+
+
+def named_makers(
+    ground: Ground, clicks: pa.Table, config: EvaluationConfig, by_facts: Mapping[str, registry.Rank]
+) -> Makers:
+    """The rankers of the product by name; `by_facts` are those of `fact_rankers`."""
+    scoring = facts_makers(ground, clicks, by_facts) if by_facts else {}
     made: Makers = {}
     for name in config.rankers:
         if name == OMNISCIENT:
@@ -111,13 +124,16 @@ def named_makers(ground: Ground, clicks: pa.Table, config: EvaluationConfig) -> 
         elif name in PAPER_PROFILES:
             made[name] = semrank_maker(ground, clicks, config.reading(name))
         else:
-            made[name] = by_facts[name]
+            made[name] = scoring[name]
     return made
 
 
 def _fact_ranker(name: str, config: EvaluationConfig) -> registry.Rank:
     own = ranker_options(name, config.options)
-    return registry.ranker(name) if own is None else registry.ranker(name, own)
+    if own is None:
+        return registry.ranker(name)
+    rank: Callable[..., pa.Table] = registry.ranker(name, own)
+    return partial(rank, ontology=named_ontology(own["ontology"], own["topic"])) if "ontology" in own else rank
 
 
 def facts_makers(ground: Ground, clicks: pa.Table, rankers: Mapping[str, registry.Rank]) -> Makers:
@@ -128,8 +144,8 @@ def facts_makers(ground: Ground, clicks: pa.Table, rankers: Mapping[str, registr
 
 def semrank_maker(ground: Ground, clicks: pa.Table, reading: Reading) -> Callable[[Setting], Crawler]:
     """SemRank, computed in a certain way."""
-    log = ClickLog.of(clicks, groups=reading.relations.groups, language=reading.objects.language)
-    web = ground.semrank_web(reading.objects.language)
+    log = ClickLog.of(clicks, groups=reading.relations.groups, language=ground.language, nouns=ground.nouns)
+    web = ground.semrank_web
 
     def make(setting: Setting) -> Crawler:
         return SemRankCrawler(

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from semrank.transforms.columnar.arrays import Int64s, column_array, positions
 from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.context.words import DEFAULT_LANGUAGE
 from semrank.transforms.replay.holdout import ClickTargets
 from semrank.transforms.replay.semrank_local import SemRankWeb
 from semrank.transforms.replay.web import Web
@@ -29,6 +30,8 @@ class Ground:
         pages_table: the snapshot's pages (`PAGES`).
         links_table: its links (`LINKS`).
         clicks_table: its clicks (`CLICKS`).
+        language: language of queries, anchors and of pages whose language is not known.
+        nouns: whether only nouns are words.
     """
 
     urls: pa.Array
@@ -38,10 +41,20 @@ class Ground:
     pages_table: pa.Table
     links_table: pa.Table
     clicks_table: pa.Table
+    language: str = DEFAULT_LANGUAGE
+    nouns: bool = False
 
     @classmethod
-    def of(cls, pages: pa.Table, links: pa.Table, clicks: pa.Table) -> Ground:
-        """From conformed tables."""
+    def of(
+        cls,
+        pages: pa.Table,
+        links: pa.Table,
+        clicks: pa.Table,
+        *,
+        language: str = DEFAULT_LANGUAGE,
+        nouns: bool = False,
+    ) -> Ground:
+        """From conformed tables; see the attributes."""
         urls = column_array(pc.unique(pages["url"]).sort())
         ids = text_ids(urls)
         order = np.argsort(ids)
@@ -50,7 +63,7 @@ class Ground:
         ends = (order[source[inside]], order[target[inside]]) if len(ids) else (source[:0], target[:0])
         found = sparse.csr_array((np.ones(len(ends[0]), dtype=np.int64), ends), shape=(len(ids), len(ids)))
         found.sum_duplicates()
-        return cls(urls, ids, order, found, pages, links, clicks)
+        return cls(urls, ids, order, found, pages, links, clicks, language, nouns)
 
     def __len__(self) -> int:
         return len(self.urls)
@@ -63,14 +76,10 @@ class Ground:
     @cached_property
     def web(self) -> Web:
         """The snapshot as facts are made from it, with all clicks."""
-        return Web.of_tables(self.pages_table, self.links_table, self.clicks_table)
-
-    def semrank_web(self, language: str) -> SemRankWeb:
-        """The snapshot as SemRank's rounds are made from it; `language` is that of anchors."""
-        if language not in self._semrank_webs:
-            self._semrank_webs[language] = SemRankWeb.of(self.pages_table, self.links_table, language=language)
-        return self._semrank_webs[language]
+        tables = (self.pages_table, self.links_table, self.clicks_table)
+        return Web.of_tables(*tables, language=self.language, nouns=self.nouns)
 
     @cached_property
-    def _semrank_webs(self) -> dict[str, SemRankWeb]:
-        return {}
+    def semrank_web(self) -> SemRankWeb:
+        """The snapshot as SemRank's rounds are made from it."""
+        return SemRankWeb.of(self.pages_table, self.links_table, language=self.language, nouns=self.nouns)

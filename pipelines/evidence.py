@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 
 from semrank.pipelines import folders
 from semrank.pipelines.config import RoundConfig
+from semrank.pipelines.semrank_settings import query_words
 from semrank.schemas.tables import CLICKS, FRONTIER, HARVEST, KEYWORDS, LINKS, RELATIONS
 from semrank.transforms.columnar.arrays import column_array, int64s, positions
 from semrank.transforms.columnar.ids import text_ids
-from semrank.transforms.context.words import lemmas_of
 from semrank.transforms.frontier.budgets import domains_of
 from semrank.transforms.ranking.semrank import word_hierarchy
 from semrank.transforms.similarity.hierarchy import TOP, WeightedHierarchy, common_ancestor, path_from_top
@@ -107,8 +107,8 @@ def _hierarchy(keywords: pa.Table, relations: pa.Table, words: pa.Array, config:
     settings = SimilaritySettings(
         alpha=config.alpha, top_probability=config.top_probability, smoothing=config.smoothing
     )
-    query = [] if config.query is None else lemmas_of(pa.array([config.query]), fallback=config.language)[0].as_py()
-    return word_hierarchy(vocabulary, pairs(ISA), pairs(PART_OF), settings=settings, query=sorted(set(query)))
+    query = query_words(config)
+    return word_hierarchy(vocabulary, pairs(ISA), pairs(PART_OF), settings=settings, query=query)
 
 
 def _named_path(hierarchy: WeightedHierarchy, words: pa.Array, word: int) -> list[str]:

@@ -97,6 +97,7 @@ from semrank.transforms.context.beam import (
     prepare_filter,
 )
 from semrank.transforms.context.memory import HARVEST as HELD_HARVEST
+from semrank.transforms.context.nouns import check_tagger
 from semrank.transforms.context.objects import object_words, with_clicks
 from semrank.transforms.context.words import lemmas_of
 from semrank.transforms.frontier.beam import HoldToDepth, WeighChanges, WriteFrontier
@@ -438,6 +439,8 @@ def prepare_round(
     read = folders.fingerprint(snapshot_path, "snapshot")
     snapshot = _snapshot(snapshot_path)
     queue = _known_queue(snapshot, queue, config)
+    if config.nouns_only:
+        check_tagger(config.language)
     if config.ranker == "ontology":
         # An ontology that can't be read is said before anything is touched.
         named_ontology(config.ontology, config.topic)
@@ -448,7 +451,9 @@ def prepare_round(
     work = folders.work_folder(output)
     _write_harvest(work, queue)
     log.info("ranking: queue %s (%s), snapshot %s", queue.source, counted(queue.urls.num_rows, "URL"), snapshot_path)
-    topic = topic_of(snapshot.pages, queue, query=query_words(config), language=config.language)
+    topic = topic_of(
+        snapshot.pages, queue, query=query_words(config), language=config.language, nouns=config.nouns_only
+    )
     if topic.scattered and pc.all(queue.harvest["seed"]).as_py():
         log.warning("%s", scattered_warning(topic))
     made_of = {
@@ -640,7 +645,7 @@ def _described(
 
 
 def _words_of(config: RoundConfig) -> WordsOf:
-    return partial(lemmas_of, fallback=config.language)
+    return partial(lemmas_of, fallback=config.language, nouns=config.nouns_only)
 
 
 def _limits(config: RoundConfig, rules: Rules) -> Limits:
@@ -669,7 +674,7 @@ def _by_topic(config: RoundConfig) -> bool:
 
 def _request(config: RoundConfig) -> Request:
     """What the ranker, SemRank's terms and hosts' quality need to know of the URLs."""
-    needs = registry.RANKERS[config.ranker].needs
+    needs = registry.RANKERS[config.ranker].needed(_own_options(config))
     hosts = _rates_hosts(config)
     contexts = config.compares_rounds and (registry.CONTEXTS in needs or config.semrank_terms)
     return Request(
@@ -724,7 +729,7 @@ def _facts(
         registry.LINKS: {"links": urls.links},
         registry.CLICK_EDGES: {"click_edges": clicks.edges},
     }
-    needs = registry.RANKERS[config.ranker].needs
+    needs = registry.RANKERS[config.ranker].needed(_own_options(config))
     return {name: table for fact, tables in known.items() if fact in needs for name, table in tables.items()}
 
 
@@ -763,10 +768,15 @@ def _ranker_step(snapshot: _Snapshot, config: RoundConfig, output: str) -> Any:
         links=_link_count(snapshot),
         language=config.language,
         output=output,
-        options={name: getattr(config, name) for name in registry.RANKERS[config.ranker].options},
+        options=_own_options(config),
         precision=None if config.threshold is not None or config.fills_budget else config.precision,
     )
     return registry.step(config.ranker, making)
+
+
+def _own_options(config: RoundConfig) -> dict[str, Any]:
+    """Values of the ranker's own options."""
+    return {name: getattr(config, name) for name in registry.RANKERS[config.ranker].options}
 
 
 def _rates_hosts(config: RoundConfig) -> bool:

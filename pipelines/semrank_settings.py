@@ -21,6 +21,7 @@ def object_settings(config: RoundConfig) -> ObjectSettings:
         language=config.language,
         count_every_click=config.c_edges == "clicks",
         query_words=config.query_words,
+        nouns=config.nouns_only,
     )
 
 
@@ -52,7 +53,9 @@ def query_words(config: RoundConfig) -> list[str]:
     """The distinct words of the query, as pages' keywords are made."""
     if config.query is None:
         return []
-    return sorted(set(lemmas_of(pa.array([config.query]), fallback=config.language)[0].as_py()))
+    return sorted(
+        set(lemmas_of(pa.array([config.query]), fallback=config.language, nouns=config.nouns_only)[0].as_py())
+    )
 
 
 def reading(config: RoundConfig) -> Reading:

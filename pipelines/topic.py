@@ -28,7 +28,9 @@ take time."""
 _READ = PAGES.columns("url", "title", "text", "keywords", "language")
 
 
-def topic_of(pages: Sequence[str], queue: Queue, *, query: Sequence[str], language: str) -> SeedTopic:
+def topic_of(
+    pages: Sequence[str], queue: Queue, *, query: Sequence[str], language: str, nouns: bool = False
+) -> SeedTopic:
     """The topic of a crawl so far.
 
     Pages are drawn by a hash of their ids, so the result does not depend on how the snapshot is divided into files.
@@ -38,6 +40,7 @@ def topic_of(pages: Sequence[str], queue: Queue, *, query: Sequence[str], langua
         queue: what the round starts from; its harvest tells the seeds.
         query: words of the query.
         language: language of pages whose language is not known.
+        nouns: whether only nouns are words.
     """
     ids = _known_ids(pages)
     harvest, seed = int64s(queue.harvest["url_id"]), np.asarray(queue.harvest["seed"].to_numpy(), dtype=np.bool_)
@@ -50,7 +53,7 @@ def topic_of(pages: Sequence[str], queue: Queue, *, query: Sequence[str], langua
     parts = [_read_chosen(path, chosen) for path in pages]
     rows = pa.concat_tables([_read_chosen_none(), *parts]).sort_by("url_id")
     texts = pc.coalesce(pc.binary_join(rows["keywords"], "\n").cast(pa.large_string()), title_and_text(rows))
-    counts = lemma_counts(texts, rows["language"], fallback=language)
+    counts = lemma_counts(texts, rows["language"], fallback=language, nouns=nouns)
     found = int64s(rows["url_id"])
     return seed_topic(
         counts,

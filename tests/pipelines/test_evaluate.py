@@ -323,6 +323,9 @@ def test_another_number_draws_other_seeds(sample: list[str], tmp_path: Path) -> 
         (["--rankers", "cosine", "--seeds-per-topic", "9"], "can be replayed on"),
         (["--rankers", "semrank", "--alpha", "0"], "--alpha: found 0.0, expected a number above 0"),
         (["--rankers", "semrank", "--base", "first"], "--base"),
+        (["--rankers", "cosine", "--keywords", "nouns", "--language", "fr"], "found --language fr, expected one that"),
+        (["--rankers", "ontology", "--topic", "Nothing"], "found the topic 'Nothing', expected one of its classes"),
+        (["--rankers", "ontology", "--ontology", "/nowhere.ttl"], "/nowhere.ttl: can't be read"),
         (["--rankers", "cosine", "--speed", "9"], "--speed: unknown option"),
     ],
 )

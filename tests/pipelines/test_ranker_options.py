@@ -24,6 +24,7 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("relevancy-context", {"rcg_alpha": 0.9}),
     ("ontology", {"ontology_r1": 2.0, "ontology_r2": 0.25, "ontology_n": 0.9, "ontology_theta": 3.0}),
     ("ontology", {"ontology_combine": "logarithms", "sigma": "as-printed"}),
+    ("cosine", {"keywords": "nouns"}),
 ]
 
 
@@ -44,10 +45,11 @@ def test_a_round_and_memory_agree(ranker: str, options: dict[str, Any], snapshot
     known = text_ids(pa.array(harvest, pa.string()))
     urls = pa.array(sorted(found), pa.string())
     ids = text_ids(urls)
-    facts = Web.of_tables(*tables).facts(seeds=known, harvested=known, current=ids, content_known=True)
     scores = {}
-    for name, own in (("default", None), ("given", ranker_options(ranker, options))):
-        table = registry.ranker(ranker, own)(facts)
+    for name, chosen in (("default", {}), ("given", options)):
+        web = Web.of_tables(*tables, nouns="keywords" in chosen)
+        facts = web.facts(seeds=known, harvested=known, current=ids, content_known=True)
+        table = registry.ranker(ranker, ranker_options(ranker, chosen))(facts)
         by_id = dict(zip(table["url_id"].to_pylist(), table["score"].to_pylist(), strict=True))
         scores[name] = {
             url: by_id[number] for url, number in zip(urls.to_pylist(), text_ids(urls).tolist(), strict=True)
@@ -60,10 +62,15 @@ def test_an_evaluation_takes_them(snapshot: Path, tmp_path: Path) -> None:
     topics = snapshot.parent / "web" / "topics.parquet"
     start = ["evaluate", "--snapshot", str(snapshot), "--topics", str(topics), "--rankers", "cosine", "--quiet"]
     means = []
-    for name, more in (("default", []), ("given", ["--cosine-k", "0", "--cosine-b", "0"])):
+    for name, more in (
+        ("default", []),
+        ("given", ["--cosine-k", "0", "--cosine-b", "0"]),
+        ("nouns", ["--keywords", "nouns"]),
+    ):
         crawls = ["--mode", "content", "--budget", "20", "--seed-sets", "1", "--output", str(tmp_path / name)]
         assert main([*start, *crawls, *more]) == 0
         means.append([row["mean"] for row in read_rows(tmp_path / name / "summary") if row["measure"] != "seconds"])
     assert means[0] != means[1]
+    assert means[0] != means[2]
     manifest = json.loads((tmp_path / "given" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["parameters"]["options"] == {"cosine_k": 0.0, "cosine_b": 0.0}

@@ -264,7 +264,7 @@ class DescribeUrls(beam.PTransform[Any, Any]):
         if request.contexts:
             heard = found[ANCHORS] | MapTables(
                 "read words of anchors",
-                partial(_anchor_words, language=self._settings.language),
+                partial(_anchor_words, language=self._settings.language, nouns=self._settings.nouns),
                 **about,
                 tags=(MAIN, pages.WORDS),
             )
@@ -273,7 +273,7 @@ class DescribeUrls(beam.PTransform[Any, Any]):
         if request.descriptions:
             around = {"sources": said[pages.SOURCES], "anchored": found[describe.ANCHORED]} | MergePartitions(
                 "read words around anchors",
-                partial(describe.anchor_evidence, language=self._settings.language),
+                partial(describe.anchor_evidence, language=self._settings.language, nouns=self._settings.nouns),
                 partitions=self._partitions.urls,
                 key="url_id",
                 tags=_AROUND_KINDS,
@@ -313,6 +313,7 @@ class DescribeUrls(beam.PTransform[Any, Any]):
                 language=self._settings.language,
                 every=request.contexts,
                 lead=request.descriptions,
+                nouns=self._settings.nouns,
             )
         return (
             pipeline
@@ -425,9 +426,11 @@ def _follow_links(
         yield LINKS, links.followed_links(rows)
 
 
-def _anchor_words(table: pa.Table, prepared: pages.Wanted, *, language: str) -> Iterator[tuple[str, pa.Table]]:
+def _anchor_words(
+    table: pa.Table, prepared: pages.Wanted, *, language: str, nouns: bool
+) -> Iterator[tuple[str, pa.Table]]:
     table = table.filter(pa.array(prepared.contains(int64s(table["url_id"]))))
-    counts, words = pages.text_words(int64s(table["url_id"]), column_array(table["anchor"]), language)
+    counts, words = pages.text_words(int64s(table["url_id"]), column_array(table["anchor"]), language, nouns=nouns)
     yield MAIN, counts
     yield pages.WORDS, words
 
@@ -477,7 +480,7 @@ def _described(
     harvest = HARVEST_SCHEMA.empty_table() if harvest is None else harvest
     queue = harvest.filter(harvest["queued"]).select(links.DISCOVERED_SCHEMA.names)
     if request.words:
-        terms, words = pages.address_words(*_addressed(harvest, told, request), settings.language)
+        terms, words = pages.address_words(*_addressed(harvest, told, request), settings.language, nouns=settings.nouns)
         told["addresses"] = terms
         yield pages.WORDS, words
     evidence = objects.Evidence(queue=queue, **{name: told[name] for name in _OBJECT_KINDS if name in told})

@@ -133,7 +133,7 @@ class AnchorWords:
     words: pa.Array
 
 
-def anchor_words(sources: pa.Table | None, anchored: pa.Table, language: str) -> AnchorWords:
+def anchor_words(sources: pa.Table | None, anchored: pa.Table, language: str, *, nouns: bool = False) -> AnchorWords:
     """Words of anchors, read in the language of their page, and of what stands around each in that page's text.
 
     An anchor stands where its tokens first occur in title and text one after another; around it are the
@@ -143,6 +143,7 @@ def anchor_words(sources: pa.Table | None, anchored: pa.Table, language: str) ->
         sources: texts of pages (`SOURCE_SCHEMA`).
         anchored: links (`ANCHORED_SCHEMA`), n rows.
         language: language of anchors on pages without a text.
+        nouns: whether only nouns are words.
     """
     sources = SOURCE_SCHEMA.empty_table() if sources is None else sources.sort_by("url_id").combine_chunks()
     page = positions(int64s(sources["url_id"]), int64s(anchored["url_id"]))
@@ -152,6 +153,7 @@ def anchor_words(sources: pa.Table | None, anchored: pa.Table, language: str) ->
         pa.concat_arrays([column_array(sources["text"]), column_array(anchored["anchor"]).cast(pa.large_string())]),
         pa.concat_arrays([languages, anchor_languages]),
         language,
+        nouns=nouns,
     )
     start, length = tokens.indptr[:-1], np.diff(tokens.indptr)
     pages = sources.num_rows
@@ -222,7 +224,7 @@ def _first_places(tokens: Tokens, pages: int, page: Int64s) -> Int64s:
 
 
 def anchor_evidence(
-    sources: pa.Table | None, anchored: pa.Table | None, language: str
+    sources: pa.Table | None, anchored: pa.Table | None, language: str, *, nouns: bool = False
 ) -> Iterator[tuple[str, pa.Table]]:
     """What the anchors of some pages say of the URLs they point to.
 
@@ -230,6 +232,7 @@ def anchor_evidence(
         sources: texts of these pages (`SOURCE_SCHEMA`).
         anchored: their links (`ANCHORED_SCHEMA`); equal ones count once.
         language: language of anchors on pages without a text.
+        nouns: whether only nouns are words.
 
     Yields:
         (kind, table): `anchor` and `around` (`TERM_SCHEMA`) and their `words`.
@@ -237,7 +240,7 @@ def anchor_evidence(
     if anchored is None:
         return
     anchored = distinct_rows(anchored)
-    told = anchor_words(sources, anchored, language)
+    told = anchor_words(sources, anchored, language, nouns=nouns)
     targets = int64s(anchored["target_id"])
     digests = text_digests(told.words)
     yield ANCHOR, word_counts(targets, told.anchor_row, digests[told.anchor_word, 0])

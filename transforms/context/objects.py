@@ -77,6 +77,7 @@ class ObjectSettings:
     language: str
     count_every_click: bool
     query_words: bool = True
+    nouns: bool = False
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,7 @@ def _fetch_state(
     fetched: pa.Table | None, ids: Int64s
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], pa.Array, pa.Array]:
     """Whether each URL's own content is known, whether it was fetched, when, and with what status."""
-    if fetched is None:
+    if fetched is None or not fetched.num_rows:
         nothing = np.zeros(len(ids), dtype=np.bool_)
         return nothing, nothing, pa.nulls(len(ids), TIMESTAMP), pa.nulls(len(ids), pa.int16())
     order = np.argsort(int64s(fetched["url_id"]), kind="stable")

@@ -27,7 +27,7 @@ from semrank.transforms.columnar.arrays import (
 )
 from semrank.transforms.columnar.idfilter import IdFilter
 from semrank.transforms.columnar.ids import digest_table, text_digests, without_shared_ids
-from semrank.transforms.context.tokens import tokens_of
+from semrank.transforms.context.tokens import Tokens, tokens_of
 from semrank.transforms.context.words import lemma_counts, lemmas_of, text_languages
 from semrank.transforms.streams.urls import url_words
 
@@ -110,7 +110,7 @@ class _Words:
 
 
 def read_pages(
-    table: pa.Table, wanted: Wanted, language: str, *, every: bool, lead: bool
+    table: pa.Table, wanted: Wanted, language: str, *, every: bool, lead: bool, nouns: bool = False
 ) -> Iterator[tuple[str, pa.Table]]:
     """What a part of the pages table says.
 
@@ -120,6 +120,7 @@ def read_pages(
         language: language of pages whose language is neither given nor found out.
         every: whether the words of all pages are counted, else only those of the wanted ones are read.
         lead: whether the heads of texts are wanted, and the texts of harvested pages.
+        nouns: whether only nouns are words; see `words.lemma_counts`.
 
     Yields:
         (kind, table): `digests` of all pages; `fetched` of the wanted pages; `terms` and `given` (`TERM_SCHEMA`) of
@@ -144,7 +145,7 @@ def read_pages(
     texts = texts.take(pa.array(documents))
     languages = column_array(table["language"]).take(pa.array(documents))
     languages = text_languages(texts, languages, fallback=language)
-    counts = lemma_counts(texts, languages, fallback=language)
+    counts = lemma_counts(texts, languages, fallback=language, nouns=nouns)
     lemma, count = counts.lemma.astype(np.int64), counts.count.astype(np.int64)
     word_digests = text_digests(counts.lemmas)
     if every:
@@ -159,7 +160,13 @@ def read_pages(
     if lead:
         place = np.flatnonzero(chosen[documents])
         rows, texts, languages = documents[place], texts.take(pa.array(place)), languages.take(pa.array(place))
-        yield from _lead(ids[rows], column_array(table["text"]).take(pa.array(rows)), languages, language)
+        tokens = tokens_of(
+            pc.utf8_slice_codeunits(column_array(table["text"]).take(pa.array(rows)), 0, LEAD_CHARACTERS),
+            languages,
+            language,
+            nouns=nouns,
+        )
+        yield from _lead(ids[rows], tokens)
         sources = pa.table([pa.array(ids[rows]), texts, languages], schema=SOURCE_SCHEMA)
         yield SOURCES, sources.filter(pa.array(members(wanted.harvested, ids[rows])))
 
@@ -189,8 +196,7 @@ def named_words(words: pa.Table, ids: Int64s) -> pa.Table:
     return named
 
 
-def _lead(ids: Int64s, texts: pa.Array, languages: pa.Array, language: str) -> Iterator[tuple[str, pa.Table]]:
-    tokens = tokens_of(pc.utf8_slice_codeunits(texts, 0, LEAD_CHARACTERS), languages, language)
+def _lead(ids: Int64s, tokens: Tokens) -> Iterator[tuple[str, pa.Table]]:
     row, place = ragged(tokens.indptr[:-1], np.minimum(np.diff(tokens.indptr), LEAD_TOKENS))
     token = tokens.token[place]
     is_word = token < len(tokens.words)
@@ -237,24 +243,25 @@ def _given(ids: Int64s, keywords: pa.ListArray, chosen: npt.NDArray[np.bool_]) -
     yield WORDS, words.table(words.number)
 
 
-def address_words(ids: Int64s, urls: pa.Array, language: str) -> tuple[pa.Table, pa.Table]:
+def address_words(ids: Int64s, urls: pa.Array, language: str, *, nouns: bool = False) -> tuple[pa.Table, pa.Table]:
     """Words of the addresses of distinct URLs; see `text_words`."""
-    return text_words(ids, pc.binary_join(url_words(urls), " "), language)
+    return text_words(ids, pc.binary_join(url_words(urls), " "), language, nouns=nouns)
 
 
-def text_words(ids: Int64s, texts: pa.Array, language: str) -> tuple[pa.Table, pa.Table]:
+def text_words(ids: Int64s, texts: pa.Array, language: str, *, nouns: bool = False) -> tuple[pa.Table, pa.Table]:
     """Words of short texts by URL.
 
     Args:
         ids: URL id of each text, int64[n].
         texts: string[n].
         language: language of the texts.
+        nouns: whether only nouns are words.
 
     Returns:
         (counts, a table of `TERM_SCHEMA` with distinct (URL, word); words, a table of `WORD_SCHEMA`).
     """
     encoded = texts.dictionary_encode()
-    indptr, values = list_parts(lemmas_of(encoded.dictionary, fallback=language))
+    indptr, values = list_parts(lemmas_of(encoded.dictionary, fallback=language, nouns=nouns))
     number = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
     lengths = np.diff(indptr)[number]
     owner = np.repeat(np.arange(len(number), dtype=np.int64), lengths)

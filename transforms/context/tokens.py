@@ -30,7 +30,7 @@ class Tokens:
     words: pa.Array
 
 
-def tokens_of(texts: pa.Array, languages: pa.Array, language: str) -> Tokens:
+def tokens_of(texts: pa.Array, languages: pa.Array, language: str, *, nouns: bool = False) -> Tokens:
     """The tokens of texts in their order.
 
     Longest runs of letters, marks, digits and apostrophes are tokens; where a run has several words (scripts without
@@ -40,6 +40,7 @@ def tokens_of(texts: pa.Array, languages: pa.Array, language: str) -> Tokens:
         texts: string[n] or large_string[n]; a null has no tokens.
         languages: language of each text, string[n]; null for the fallback.
         language: the fallback.
+        nouns: whether only nouns are words; see `words.lemma_counts`.
     """
     indptr, runs = list_parts(pc.split_pattern_regex(texts.cast(pa.large_string()), _BETWEEN_TOKENS))
     filled = np.asarray(pc.not_equal(runs, "").to_numpy(zero_copy_only=False), dtype=np.bool_)
@@ -52,7 +53,7 @@ def tokens_of(texts: pa.Array, languages: pa.Array, language: str) -> Tokens:
     run = run_codes.dictionary.take(pa.array(kinds // spread))
     # Stop words are told apart by their spelling in lower case, words by their lemma.
     given = language_codes.dictionary.take(pa.array(kinds % spread))
-    lemma_indptr, lemmas = list_parts(lemmas_of(run, given, fallback=language))
+    lemma_indptr, lemmas = list_parts(lemmas_of(run, given, fallback=language, nouns=nouns))
     lemma_codes = lemmas.cast(pa.string()).dictionary_encode()
     words = lemma_codes.dictionary
     wordless = np.diff(lemma_indptr) == 0

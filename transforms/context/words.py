@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from simplemma.strategies.dictionaries.dictionary_factory import DATA_FOLDER, SU
 
 from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, list_column, pointers, ragged
 from semrank.transforms.context.lemma_files import cached_dictionary
+from semrank.transforms.context.nouns import is_noun
 from semrank.transforms.streams.languages import language_code
 
 DEFAULT_LANGUAGE = "en"
@@ -133,6 +135,7 @@ def lemma_counts(
     languages: pa.Array | pa.ChunkedArray | None = None,
     *,
     fallback: str = DEFAULT_LANGUAGE,
+    nouns: bool = False,
     batch_bytes: int = BATCH_BYTES,
 ) -> LemmaCounts:
     """Counts the lemmas of texts.
@@ -142,6 +145,7 @@ def lemma_counts(
         languages: a language tag for each text, string[n]; where it is null or names no language, and where the whole
             argument is None, the language is detected (see `text_languages`).
         fallback: language of texts that are too short for detection or in no known language.
+        nouns: whether only nouns count, in languages whose nouns can be told (`nouns.MODELS`).
         batch_bytes: UTF-8 bytes handled at a time; changes memory and time, never the result.
 
     Raises:
@@ -152,7 +156,7 @@ def lemma_counts(
     parts = [
         _count(members, words)
         for language, rows in _rows_by_language(codes)
-        for members, words in _batches(texts, rows, language, batch_bytes)
+        for members, words in _batches(texts, rows, _Wording(language, nouns), batch_bytes)
     ]
     return _merge(parts)
 
@@ -162,6 +166,7 @@ def lemmas_of(
     languages: pa.Array | pa.ChunkedArray | None = None,
     *,
     fallback: str = DEFAULT_LANGUAGE,
+    nouns: bool = False,
     batch_bytes: int = BATCH_BYTES,
 ) -> pa.ListArray:
     """The lemmas of short strings (queries, anchor texts, words of an address), in their order, with repetitions.
@@ -170,6 +175,7 @@ def lemmas_of(
         strings: string or large_string array of length n; a null has no lemmas.
         languages: a language tag for each string, string[n], or None.
         fallback: language where none is given; nothing is detected, as short strings tell too little.
+        nouns: whether only nouns count, in languages whose nouns can be told (`nouns.MODELS`).
         batch_bytes: UTF-8 bytes handled at a time; changes memory and time, never the result.
 
     Returns:
@@ -183,7 +189,7 @@ def lemmas_of(
     order: list[Int64s] = []
     lists: list[pa.ListArray] = []
     for language, rows in _rows_by_language(codes):
-        for members, words in _batches(strings, rows, language, batch_bytes):
+        for members, words in _batches(strings, rows, _Wording(language, nouns), batch_bytes):
             order.append(members)
             lists.append(list_column(words.vocabulary.take(pa.array(words.word)), words.indptr))
     if len(lists) == 1:
@@ -221,6 +227,13 @@ def text_languages(
     detected = [language_code(detect_fast(head.as_py())[0]) for head in heads]
     codes = pc.replace_with_mask(codes, unknown, pa.array(detected, type=pa.string()))
     return codes.fill_null(_fallback_code(fallback))
+
+
+class _Wording(NamedTuple):
+    """How a text is read: its language, and whether only nouns count."""
+
+    language: str
+    nouns: bool
 
 
 @dataclass(frozen=True)
@@ -277,7 +290,7 @@ def _rows_by_language(codes: pa.StringArray) -> Iterator[tuple[str, Int64s]]:
 
 
 def _batches(
-    texts: pa.LargeStringArray, rows: Int64s, language: str, batch_bytes: int
+    texts: pa.LargeStringArray, rows: Int64s, wording: _Wording, batch_bytes: int
 ) -> Iterator[tuple[Int64s, _Words]]:
     """Words of the texts at `rows`, all of one language: (rows of a batch, their words)."""
     sizes = int64s(pc.binary_length(texts).fill_null(0))[rows]
@@ -285,15 +298,15 @@ def _batches(
     starts = np.flatnonzero(np.diff(batch, prepend=-1))
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
         members = rows[start:end]
-        yield members, _words(texts.take(pa.array(members)), language)
+        yield members, _words(texts.take(pa.array(members)), wording)
 
 
-def _words(texts: pa.LargeStringArray, language: str) -> _Words:
-    if language in _DOTLESS_I:
+def _words(texts: pa.LargeStringArray, wording: _Wording) -> _Words:
+    if wording.language in _DOTLESS_I:
         texts = pc.replace_substring(pc.replace_substring(texts, "I", "ı"), "İ", "i")
     text_indptr, runs = _runs(pc.utf8_lower(texts.fill_null("")))
     tokens = runs.dictionary_encode()
-    indptr, words = _words_of_tokens(tokens.dictionary, language)
+    indptr, words = _words_of_tokens(tokens.dictionary, wording)
     encoded = words.dictionary_encode()
 
     token = np.asarray(tokens.indices.to_numpy(), dtype=np.int64)
@@ -328,7 +341,7 @@ def _runs(texts: pa.LargeStringArray) -> tuple[Int64s, pa.LargeStringArray]:
     return runs_before[np.searchsorted(places, offsets - begin)], pieces.filter(pa.array(is_run))
 
 
-def _words_of_tokens(tokens: pa.LargeStringArray, language: str) -> tuple[Int64s, pa.StringArray]:
+def _words_of_tokens(tokens: pa.LargeStringArray, wording: _Wording) -> tuple[Int64s, pa.StringArray]:
     """Words of distinct runs as CSR pointers int64[n + 1] and values."""
     # Separators go first, since folding would make letters of some (a trade mark's sign), and once more afterwards,
     # since folding brings others to light (a fraction's bar).
@@ -336,7 +349,7 @@ def _words_of_tokens(tokens: pa.LargeStringArray, language: str) -> tuple[Int64s
     lists = pc.split_pattern_regex(_fold(parted), _SEPARATORS)
     flat = lists.flatten()
     unspaced = pc.match_substring_regex(flat, _UNSPACED)
-    segments = _segment(flat.filter(unspaced), language)
+    segments = _segment(flat.filter(unspaced), wording.language)
     lengths = np.zeros(len(flat), dtype=np.int64)
     words: list[str] = []
     for position, (piece, is_run) in enumerate(zip(flat.to_pylist(), unspaced.to_pylist(), strict=True)):
@@ -344,10 +357,10 @@ def _words_of_tokens(tokens: pa.LargeStringArray, language: str) -> tuple[Int64s
             tuple(
                 word
                 for segment in next(segments)
-                for word in _token_words(segment, _script_language(segment, language))
+                for word in _token_words(segment, _script_language(segment, wording.language), wording.nouns)
             )
             if is_run
-            else _token_words(piece, language)
+            else _token_words(piece, *wording)
         )
         lengths[position] = len(found)
         words.extend(found)
@@ -392,7 +405,7 @@ def _script_language(segment: str, language: str) -> str:
 
 
 @lru_cache(maxsize=CACHED_TOKENS)
-def _token_words(token: str, language: str) -> tuple[str, ...]:
+def _token_words(token: str, language: str, nouns: bool) -> tuple[str, ...]:
     """Words of a folded token; more than one only where an apostrophe joins them."""
     token = token.strip("'")
     while token and unicodedata.category(token[0])[0] == "M":
@@ -404,9 +417,9 @@ def _token_words(token: str, language: str) -> tuple[str, ...]:
         # simplemma knows clitics ("user's", "l'eau") and words that are written with an apostrophe ("aujourd'hui").
         lemma = _lemma(token, language)
         if lemma is not None:
-            return (lemma,) if _is_word(lemma, language) else ()
+            return (lemma,) if _is_word(lemma, language) and (not nouns or is_noun(lemma, language)) else ()
         parts = token.split("'", maxsplit=1)[:1] if language in _APOSTROPHE_ENDS_STEM else token.split("'")
-    return tuple(word for part in parts if (word := _word(part, language)))
+    return tuple(word for part in parts if (word := _word(part, language)) and (not nouns or is_noun(part, language)))
 
 
 def _word(token: str, language: str) -> str | None:

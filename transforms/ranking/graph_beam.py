@@ -17,6 +17,7 @@ from semrank.transforms.columnar.beam import NAMESPACE, Collection, GatherTables
 from semrank.transforms.context.objects import NODE_SCHEMA
 from semrank.transforms.ranking import breadth_first, graph, harmonic, hits, pagerank
 from semrank.transforms.ranking.graph import Convergence, Direction, Grid, Iteration, Method, Nodes, State, Surroundings
+from semrank.transforms.ranking.induced_beam import RankByInducedGraph
 from semrank.transforms.ranking.memory import GRAPH
 from semrank.transforms.ranking.registry import Making
 from semrank.transforms.ranking.scores import SCORE_DECIMALS
@@ -85,9 +86,12 @@ class RankByGraph(beam.PTransform[Any, Any]):
         return made[MAIN]  # type: ignore[no-any-return]
 
 
-def make_step(ranker: str, making: Making) -> RankByGraph:
+def make_step(ranker: str, making: Making) -> RankByGraph | RankByInducedGraph:
     """A ranker's step; see `registry.step`."""
-    return RankByGraph(ranker, level=making.options["level"], links=making.links)
+    step = RankByGraph(ranker, level=making.options["level"], links=making.links)
+    if making.options.get("hits_graph") != hits.TOPIC:
+        return step
+    return RankByInducedGraph(step, query=list(making.query), partitions=making.partitions)
 
 
 def _scores(

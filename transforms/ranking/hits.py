@@ -1,16 +1,22 @@
 """HITS of the known URLs (P13 1.1, Kleinberg 1999): the authority score.
 
 A good authority is linked from good hubs, a good hub links to good authorities: a = E^T h, h = E a, which tends to the
-first singular vectors of the edges. The score is a, L2-normalised, so it lies in [0, 1].
+first singular vectors of the edges. The score is a, L2-normalised, so it lies in [0, 1]. The edges are all links
+between known URLs, or those of the subgraph that the topic induces (`induced`), outside of which authorities are 0.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from semrank.transforms.ranking import graph
+from semrank.schemas.errors import InputError
+from semrank.transforms.ranking import cosine, graph
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.graph import (
     BEGUN,
@@ -29,6 +35,7 @@ from semrank.transforms.ranking.graph import (
     exact_terms,
     scored,
 )
+from semrank.transforms.ranking.induced import induced
 from semrank.transforms.ranking.reasons import Term
 
 TOLERANCE = 1e-12
@@ -42,6 +49,28 @@ IN_BLOCKS = Iteration(1e-6, 50)
 """A step over blocks costs two exchanges."""
 
 _HUBS, _AUTHORITIES = "hub", "authority"
+
+
+ALL, TOPIC = "all", "topic"
+"""Links that count: all between known URLs, or those of the subgraph that the topic induces."""
+
+
+@dataclass(frozen=True)
+class HitsSettings:
+    """Which links count.
+
+    Attributes:
+        graph: `ALL` or `TOPIC`.
+
+    Raises:
+        InputError: it is neither.
+    """
+
+    graph: str = ALL
+
+    def __post_init__(self) -> None:
+        if self.graph not in (ALL, TOPIC):
+            raise InputError(f"graph: found '{self.graph}', expected {ALL} or {TOPIC}")
 
 
 class Hits(Method):
@@ -129,6 +158,14 @@ def scores(links: Graph, iteration: Iteration | None = None) -> tuple[pa.Table, 
     return graph.scores(methods(iteration), table, links)
 
 
-def rank(facts: Facts, iteration: Iteration | None = None) -> pa.Table:
+def settings_of(options: Mapping[str, Any]) -> HitsSettings:
+    """The settings from a round's option `hits_graph`."""
+    return HitsSettings(options["hits_graph"])
+
+
+def rank(facts: Facts, iteration: Iteration | None = None, settings: HitsSettings | None = None) -> pa.Table:
     """Scores of the current URLs of a crawl in memory, a table of `SCORED_SCHEMA`."""
-    return scores(Graph.of_facts(facts), iteration)[0]
+    links = Graph.of_facts(facts)
+    if settings is not None and settings.graph == TOPIC:
+        links = induced(links, cosine.rank(facts))
+    return scores(links, iteration)[0]

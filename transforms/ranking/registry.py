@@ -51,6 +51,7 @@ class Ranker:
         steps: module of `transforms.ranking` with `make_step(name, making)`, or None as above.
         threshold: gamma where none is given; above 0 where the scores have a scale, else any score is selected.
         options: names of the round's options that only some rankers have, this one among them.
+        further: (option, value, facts) that are needed as well where the option has that value.
     """
 
     name: str
@@ -61,6 +62,13 @@ class Ranker:
     steps: str | None = None
     threshold: float = 0.0
     options: frozenset[str] = frozenset()
+    further: tuple[str, str, frozenset[str]] | None = None
+
+    def needed(self, options: Mapping[str, Any]) -> frozenset[str]:
+        """The facts that its steps take where its options have these values."""
+        if self.further is None or options.get(self.further[0]) != self.further[1]:
+            return self.needs
+        return self.needs | self.further[2]
 
 
 @dataclass(frozen=True)
@@ -86,9 +94,9 @@ class Making:
     precision: float | None = None
 
 
-def _graph_ranker(name: str, score: str) -> Ranker:
-    needs = frozenset({NODES, LINKS})
-    return Ranker(name, score, needs, GRAPH, name.replace("-", "_"), "graph_beam", options=frozenset({"level"}))
+def _graph_ranker(name: str, score: str, *options: str, **further: Any) -> Ranker:
+    needs, own = frozenset({NODES, LINKS}), frozenset({"level", *options})
+    return Ranker(name, score, needs, GRAPH, name.replace("-", "_"), "graph_beam", options=own, **further)
 
 
 def _text_ranker(name: str, score: str, steps: str, *needs: str, **further: Any) -> Ranker:
@@ -114,7 +122,9 @@ RANKERS: dict[str, Ranker] = {
         ),
         _graph_ranker("breadth-first", "order of discovery, ties by PageRank"),
         _graph_ranker("pagerank", "PageRank"),
-        _graph_ranker("hits", "authority of HITS"),
+        _graph_ranker(
+            "hits", "authority of HITS", "hits_graph", further=("hits_graph", "topic", frozenset({DESCRIPTIONS}))
+        ),
         _graph_ranker("harmonic", "harmonic centrality"),
         _text_ranker(
             "cosine",

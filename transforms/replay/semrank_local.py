@@ -141,16 +141,25 @@ class SemRankWeb:
     words: pa.Table
 
     @classmethod
-    def of(cls, pages: pa.Table, links: pa.Table, *, language: str = DEFAULT_LANGUAGE) -> SemRankWeb:
-        """From conformed tables of pages and links; `language` is that of anchors and of pages that tell none."""
+    def of(
+        cls, pages: pa.Table, links: pa.Table, *, language: str = DEFAULT_LANGUAGE, nouns: bool = False
+    ) -> SemRankWeb:
+        """From conformed tables.
+
+        Args:
+            pages: the pages.
+            links: the links.
+            language: language of anchors and of pages that tell none.
+            nouns: whether only nouns are words.
+        """
         found: dict[str, list[pa.Table]] = {}
         # Words of all pages are read once, and chosen by round afterwards.
         wanted = context_pages.Wanted(np.sort(text_ids(pages["url"])), IdFilter.from_segments(None, _NO_BITS))
-        for kind, table in context_pages.read_pages(pages, wanted, language, every=True, lead=False):
+        for kind, table in context_pages.read_pages(pages, wanted, language, every=True, lead=False, nouns=nouns):
             found.setdefault(kind, []).append(table)
         ids = read_links(links)
         rows, anchors = _anchor_texts(links, ids)
-        anchor_words, named = text_words(rows, anchors, language)
+        anchor_words, named = text_words(rows, anchors, language, nouns=nouns)
         return cls(
             concatenate(found[context_pages.FETCHED], FETCHED_SCHEMA),
             concatenate(found[context_pages.TERMS], TERM_SCHEMA),
@@ -209,15 +218,18 @@ class ClickLog:
     users: tuple[pa.Table | None, pa.Table | None]
 
     @classmethod
-    def of(cls, clicks: pa.Table, *, groups: str = "given", language: str = DEFAULT_LANGUAGE) -> ClickLog:
+    def of(
+        cls, clicks: pa.Table, *, groups: str = "given", language: str = DEFAULT_LANGUAGE, nouns: bool = False
+    ) -> ClickLog:
         """From a conformed clicks table.
 
         Args:
             clicks: the table.
             groups: where groups of users come from: `given`, `one` or `minhash`.
             language: language of queries.
+            nouns: whether only nouns are words.
         """
-        read: Clicks = read_clicks(clicks.select(CLICK_COLUMNS), partial(lemmas_of, fallback=language))
+        read: Clicks = read_clicks(clicks.select(CLICK_COLUMNS), partial(lemmas_of, fallback=language, nouns=nouns))
         word_ids, counts = np.unique(read.word, return_counts=True)
         if groups == "one":
             read, users = read.in_one_group(), (None, None)
@@ -287,7 +299,7 @@ def make_round(
     discovered = discovered_urls(links, table, sources, harvested)
     wanted = np.sort(np.concatenate([queue_ids, int64s(discovered["url_id"])]))
     edges = pa.concat_tables([link_edges(links, queue_ids), click_edges_of_queue(log.edges, queue_ids)])
-    addresses, address_names = _addresses(web, queue, discovered, known, reading.objects.language)
+    addresses, address_names = _addresses(web, queue, discovered, known, reading.objects)
     evidence = Evidence(
         queue=queue,
         discovered=discovered,
@@ -313,14 +325,14 @@ def make_round(
 
 
 def _addresses(
-    web: SemRankWeb, queue: pa.Table, discovered: pa.Table, known: Int64s, language: str
+    web: SemRankWeb, queue: pa.Table, discovered: pa.Table, known: Int64s, settings: ObjectSettings
 ) -> tuple[pa.Table, pa.Table]:
     """Words of the addresses of the URLs whose own content is not known."""
     urls = pa.concat_tables([queue.select(discovered.column_names), discovered])
     told = web.fetched.filter(web.fetched["described"])
     described = np.intersect1d(int64s(told["url_id"]), known)
     urls = urls.filter(pa.array(~members(described, int64s(urls["url_id"]))))
-    return address_words(int64s(urls["url_id"]), column_array(urls["url"]), language)
+    return address_words(int64s(urls["url_id"]), column_array(urls["url"]), settings.language, nouns=settings.nouns)
 
 
 def _rows_of(table: pa.Table, ids: Int64s) -> pa.Table:

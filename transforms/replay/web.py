@@ -72,6 +72,7 @@ class Web:
         words: the words, ascending, string[v].
         word_ids: their ids, int64[v].
         language: language of queries.
+        nouns: whether only nouns are words.
         fetched: whether there is a page, bool[n + 1].
         described: whether its content is known, bool[n + 1].
         text: occurrences in title and text, or given keywords, CSR int64[n + 1, v].
@@ -91,6 +92,7 @@ class Web:
     words: pa.Array
     word_ids: Int64s
     language: str
+    nouns: bool
     fetched: Bools
     described: Bools
     text: sparse.csr_array
@@ -106,7 +108,15 @@ class Web:
     query: sparse.csr_array
 
     @classmethod
-    def of_tables(cls, pages: pa.Table, links: pa.Table, clicks: pa.Table, *, language: str = DEFAULT_LANGUAGE) -> Web:
+    def of_tables(
+        cls,
+        pages: pa.Table,
+        links: pa.Table,
+        clicks: pa.Table,
+        *,
+        language: str = DEFAULT_LANGUAGE,
+        nouns: bool = False,
+    ) -> Web:
         """The web of three conformed tables with canonical URLs (`schemas.tables`: PAGES, LINKS, CLICKS).
 
         Args:
@@ -114,6 +124,7 @@ class Web:
             links: any links; URLs that stand only here or in clicks are known, too.
             clicks: any clicks.
             language: language of queries, anchors and of pages whose language is neither given nor found out.
+            nouns: whether only nouns are words.
 
         Raises:
             IdCollisionError: two URLs or two words share an id.
@@ -122,13 +133,13 @@ class Web:
             _url_ids(pages["url"], links["source_url"], links["target_url"], clicks["url"]),
             IdFilter.from_segments(None, MIN_BITS),
         )
-        said = _gathered(read_pages(pages.select(COLUMNS), wanted, language, every=False, lead=True))
+        said = _gathered(read_pages(pages.select(COLUMNS), wanted, language, every=False, lead=True, nouns=nouns))
         rows = read_links(links)
         linked = _gathered(describe.link_evidence(links, rows, wanted.harvested))
         anchored = linked.pop(describe.ANCHORED, describe.ANCHORED_SCHEMA.empty_table())
-        anchors, told = _anchor_tables(said.pop(SOURCES, None), anchored, language)
-        read = read_clicks(clicks, partial(lemmas_of, fallback=language))
-        addresses, address_names = _addresses(pages, links, language)
+        anchors, told = _anchor_tables(said.pop(SOURCES, None), anchored, language, nouns)
+        read = read_clicks(clicks, partial(lemmas_of, fallback=language, nouns=nouns))
+        addresses, address_names = _addresses(pages, links, language, nouns)
         terms = {
             "text": pa.concat_tables([said[TERMS], said[GIVEN]]),
             "lead": said[LEAD],
@@ -157,6 +168,7 @@ class Web:
             words=words,
             word_ids=numbers.ids[np.argsort(numbers.numbers)],
             language=language,
+            nouns=nouns,
             fetched=flags[0],
             described=flags[1],
             **matrices,
@@ -172,7 +184,7 @@ class Web:
 
         Words that the web does not have are left out: the clicks should be some of those it was made with.
         """
-        read = read_clicks(clicks, partial(lemmas_of, fallback=self.language))
+        read = read_clicks(clicks, partial(lemmas_of, fallback=self.language, nouns=self.nouns))
         order = np.argsort(self.word_ids)
         numbers = describe.WordNumbers(self.word_ids[order], order.astype(np.int64))
         return replace(
@@ -289,11 +301,11 @@ def _url_ids(*urls: pa.ChunkedArray) -> Int64s:
     return int64s(digests["id"])
 
 
-def _addresses(pages: pa.Table, links: pa.Table, language: str) -> tuple[pa.Table, pa.Table]:
+def _addresses(pages: pa.Table, links: pa.Table, language: str, nouns: bool) -> tuple[pa.Table, pa.Table]:
     """Words of the addresses of pages and of both ends of links."""
     columns = (pages["url"], links["source_url"], links["target_url"])
     urls = pc.unique(pa.concat_arrays([column_array(column).cast(pa.string()) for column in columns]))
-    return address_words(text_ids(urls), urls, language)
+    return address_words(text_ids(urls), urls, language, nouns=nouns)
 
 
 def _gathered(evidence: Iterable[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
@@ -305,7 +317,7 @@ def _gathered(evidence: Iterable[tuple[str, pa.Table]]) -> dict[str, pa.Table]:
 
 
 def _anchor_tables(
-    sources: pa.Table | None, anchored: pa.Table, language: str
+    sources: pa.Table | None, anchored: pa.Table, language: str, nouns: bool
 ) -> tuple[tuple[Int64s, Int64s], dict[str, pa.Table]]:
     """Source and target of each anchor; the words of the anchors by number (`TERM_SCHEMA`), and those around them."""
     if sources is None:
@@ -321,7 +333,7 @@ def _anchor_tables(
     ]
     tables: dict[str, list[pa.Table]] = {describe.ANCHOR: [], describe.AROUND: [], WORDS: []}
     for rows, piece in parts:
-        told = describe.anchor_words(piece, anchored.take(pa.array(rows)), language)
+        told = describe.anchor_words(piece, anchored.take(pa.array(rows)), language, nouns=nouns)
         digests = text_digests(told.words)
         tables[describe.ANCHOR].append(word_counts(rows, told.anchor_row, digests[told.anchor_word, 0]))
         tables[describe.AROUND].append(word_counts(rows, told.around_row, digests[told.around_word, 0]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tarfile
 import unicodedata
 from collections import Counter
@@ -13,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semrank.schemas.errors import InputError
+from semrank.transforms.context.nouns import check_tagger
 from semrank.transforms.context.words import (
     MAX_WORD_CHARACTERS,
     MIN_DETECTED_CHARACTERS,
@@ -73,6 +76,35 @@ CASES = [
 @pytest.mark.parametrize(("language", "text", "expected"), CASES)
 def test_words_of_a_language(language: str, text: str, expected: list[str]) -> None:
     assert lemmas_of(pa.array([text]), pa.array([language])).to_pylist() == [expected]
+
+
+NOUNS = [
+    (
+        "en",
+        "The crawler's beautiful spiders quickly climbed London mountains",
+        ["crawler", "spider", "london", "mountain"],
+    ),
+    ("de", "Schnelle Häuser laufen in Berlin", ["haus", "berlin"]),
+    ("nl", "snelle huizen lopen in Amsterdam", ["huis", "amsterdam"]),
+    ("fr", "le cheval court", ["cheval", "court"]),
+]
+
+
+@pytest.mark.parametrize(("language", "text", "expected"), NOUNS)
+def test_nouns_of_a_language(language: str, text: str, expected: list[str]) -> None:
+    texts, languages = pa.array([text]), pa.array([language])
+    assert lemmas_of(texts, languages, nouns=True).to_pylist() == [expected]
+    assert lemma_counts(texts, languages, nouns=True).lemmas.to_pylist() == sorted(expected)
+    assert set(expected) <= set(lemmas_of(texts, languages)[0].as_py())
+
+
+def test_languages_without_a_tagger_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_tagger("de")
+    with pytest.raises(InputError, match="found --language fr, expected one that has a tagger: de, en, nl"):
+        check_tagger("fr")
+    monkeypatch.setitem(sys.modules, "HanTa", None)
+    with pytest.raises(InputError, match="HanTa is missing, which the extra `nouns` installs"):
+        check_tagger("de")
 
 
 def test_strings_of_all_languages_keep_their_order() -> None:

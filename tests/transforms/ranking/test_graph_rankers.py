@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 from typing import Any, Literal
+from unittest.mock import patch
 
 import apache_beam as beam
 import networkx as nx
@@ -20,9 +21,10 @@ from semrank.pipelines.runtime import beam_options, run_pipeline
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.beam import WriteOne
 from semrank.transforms.context.objects import NODE_SCHEMA
-from semrank.transforms.ranking import breadth_first, graph, harmonic, hits, pagerank
+from semrank.transforms.ranking import breadth_first, graph, harmonic, hits, induced, pagerank
 from semrank.transforms.ranking.graph import Direction, Graph, Grid, Iteration, Method
 from semrank.transforms.ranking.graph_beam import MODULES, RankByGraph, RateHosts, host_quality, needs_blocks
+from semrank.transforms.ranking.induced_beam import RankByInducedGraph
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from tests.transforms.ranking.small_crawls import Crawl, Page, crawls, random_crawl
 
@@ -149,6 +151,29 @@ def test_hits_is_networkx() -> None:
         assert ours == pytest.approx(expected / np.linalg.norm(expected), abs=1e-7)
 
 
+@settings(max_examples=60, deadline=None)
+@given(edges_of(), st.data())
+def test_a_topic_induces_kleinbergs_subgraph(edges: sparse.csr_array, data: st.DataObject) -> None:
+    count = edges.shape[0]
+    nodes = list(range(count))
+    seed = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)), dtype=np.bool_)
+    near = {node: data.draw(st.sampled_from([0.0, 0.25, 0.5])) for node in nodes if not seed[node]}
+    web = Graph(10 * np.arange(count), np.arange(count), seed, ~seed, np.zeros(count, dtype=np.int64), edges)
+    scored = pa.table({"url_id": [10 * node for node in near], "score": pa.array(near.values(), pa.float64())})
+    with patch.multiple(induced, ROOT_URLS=2, LINKING_URLS=1):
+        found = induced.induced(web, scored)
+    best = sorted((node for node in near if near[node] > 0), key=lambda node: (-near[node], node))[:2]
+    root = {*best, *np.flatnonzero(seed).tolist()}
+    base = set(root)
+    for page in root:
+        base |= {node for node in nodes if edges[page, node]}
+        base |= set([node for node in nodes if edges[node, page] and node not in root][:1])
+    dense = edges.toarray()
+    outside = [node for node in nodes if node not in base]
+    dense[outside] = dense[:, outside] = 0
+    assert (found.edges.toarray() == dense).all()
+
+
 @settings(max_examples=200, deadline=None)
 @given(edges_of())
 def test_harmonic_is_networkx(edges: sparse.csr_array) -> None:
@@ -238,22 +263,28 @@ def distributed(
     tables = [nodes.slice(start, 9) for start in range(0, nodes.num_rows, 9)]
     # A URL can be listed as harvested and as current.
     tables.append(nodes.slice(0, 3))
+    made = {"nodes": chance.sample(tables, len(tables)), "links": links}
+    rows, counters = ran(made, RankByGraph(ranker, level=level, links=links_known, iteration=iteration), folder)
+    if links_known is None:
+        assert counters[f"{ranker}/converged"] == 1
+    assert f"{ranker}/iterations" in counters
+    return rows
+
+
+def ran(
+    tables: dict[str, list[pa.Table]], step: beam.PTransform[Any, Any], folder: Path
+) -> tuple[list[Any], dict[str, int]]:
+    """What a step gives of tables in parts, by URL, and its counters."""
 
     def build(pipeline: beam.Pipeline) -> None:
-        made = {"nodes": chance.sample(tables, len(tables)), "links": links}
         inputs = {
-            name: pipeline | name >> beam.Create(value).with_output_types(pa.Table) for name, value in made.items()
+            name: pipeline | name >> beam.Create(parts).with_output_types(pa.Table) for name, parts in tables.items()
         }
-        {"rows": inputs | RankByGraph(ranker, level=level, links=links_known, iteration=iteration)} | WriteOne(
-            "write scores", str(folder), _whole
-        )
+        {"rows": inputs | step} | WriteOne("write scores", str(folder), _whole)
 
     metrics = run_pipeline(beam_options([]), build)
     assert metrics is not None
-    if links_known is None:
-        assert metrics.counters[f"{ranker}/converged"] == 1
-    assert f"{ranker}/iterations" in metrics.counters
-    return list(pq.read_table(folder).sort_by("url_id").to_pylist())
+    return list(pq.read_table(folder).sort_by("url_id").to_pylist()), dict(metrics.counters)
 
 
 def _whole(rows: pa.Table | None) -> pa.Table:
@@ -265,6 +296,18 @@ def _whole(rows: pa.Table | None) -> pa.Table:
 def test_many_parts_give_what_one_does(ranker: str, parts: int, tmp_path: Path) -> None:
     crawl = random_crawl(parts)
     assert distributed(crawl, ranker, "page", parts, tmp_path, {}) == MODULES[ranker].rank(crawl.facts()).to_pylist()
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7])
+def test_an_induced_subgraph_in_parts(parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(induced, "ROOT_URLS", 4)
+    monkeypatch.setattr(induced, "LINKING_URLS", 1)
+    crawl = random_crawl(parts)
+    tables = {**crawl.tables(parts, random.Random(parts)), "nodes": [nodes_of(crawl, {})]}
+    step = RankByInducedGraph(RankByGraph("hits", level="page"), query=list(crawl.query), partitions=parts)
+    found, _ = ran(tables, step, tmp_path)
+    assert found == hits.rank(crawl.facts(), settings=hits.HitsSettings(hits.TOPIC)).to_pylist()
+    assert found != hits.rank(crawl.facts()).to_pylist()
 
 
 def in_memory(ranker: str, crawl: Crawl, iteration: Iteration | None) -> list[Any]:

@@ -103,6 +103,7 @@ READINGS: list[dict[str, Any]] = [
     {"base": "seeds", "query_words": False},
     {"log_scope": "topic", "isa_needs_word": True},
     {"base": "seeds", "log_scope": "topic", "isa_needs_word": True, "user_groups": "minhash", "keywords_per_page": 6},
+    {"base": "seeds", "keywords": "nouns"},
 ]
 
 
@@ -120,8 +121,8 @@ def test_every_round_of_a_crawl(
         if value in (True, False)
     ]
     pages, links, clicks, queue = sample
-    web = SemRankWeb.of(table_of(pages, PAGES), table_of(links, LINKS))
-    log = ClickLog.of(table_of(clicks, CLICKS), groups=config.user_groups)
+    web = SemRankWeb.of(table_of(pages, PAGES), table_of(links, LINKS), nouns=config.nouns_only)
+    log = ClickLog.of(table_of(clicks, CLICKS), groups=config.user_groups, nouns=config.nouns_only)
     seeds, harvested = queue, list(queue)
     (tmp_path / "seeds.txt").write_text("\n".join(queue), encoding="utf-8")
     start = ["--seeds", str(tmp_path / "seeds.txt")]
