@@ -3,7 +3,8 @@
 As one of the benchmarks: scores by `focused`, the facts being there, against counting the words of the same pages'
 texts in a loop, on generated articles that link to each other.
 
-As a command it evaluates, which takes some hours for both webs:
+As a command it evaluates, which takes some hours for both webs; what is done is kept in DIR, so that it can be stopped
+and started again:
 
     python -m benchmarks.ranking --source DIR|URL --output DIR     # Wikispeedia, from where `semrank dataset` takes it
     python -m benchmarks.ranking --manuals DIR --output DIR        # unpacked HTML manuals
@@ -11,9 +12,9 @@ As a command it evaluates, which takes some hours for both webs:
 
 Topics have 40 to 200 pages: the leaf categories of Wikispeedia, and the sections of manuals that hold no other such
 section. In the order of their names every other one is for tuning, the rest is held out: constants were chosen with the
-first half alone. For each half all rankers are compared by `semrank evaluate` in all modes (DIR/WEB/tuning,
-DIR/WEB/held-out), which is printed as the tables of docs/ranking.md, and `focused` with itself without each of its
-parts.
+first half alone. For each half all rankers, and readings of the papers' (`contest.READINGS`), are replayed in all
+modes, as `semrank evaluate` does it, which is printed as the tables of docs/ranking.md: harvest and recall, differences
+to the first ranker, F and seconds, F by threshold. Then `focused` is compared with itself without each of its parts.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from benchmarks.contest import CONTESTANTS, Place, claim_lines, compared, contest, threshold_lines
 from benchmarks.harness import Result, compare
 from benchmarks.keywords import articles
 from semrank.pipelines import evaluation_topics
@@ -46,7 +48,6 @@ from semrank.pipelines.evaluation_config import (
     MODE_CHOICES,
     OMNISCIENT,
     EvaluationConfig,
-    known_rankers,
 )
 from semrank.pipelines.evaluation_crawls import facts_makers, replay_topics
 from semrank.pipelines.evaluation_ground import Ground
@@ -56,6 +57,8 @@ from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking import focused, registry, topic_lattice
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.replay.web import Web
+
+HALVES = ("tuning", "held-out")
 
 LEAST_PAGES, MOST_PAGES = 40, 200
 """Sizes of the topics: so many that half of the pages of a crawl can be relevant, so few that it has to choose."""
@@ -250,6 +253,17 @@ def _with_interval(row: Mapping[str, Any]) -> str:
     return f"{row['mean']:.3f}" + ("" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]")
 
 
+def difference_lines(summary: pa.Table) -> Iterator[str]:
+    """Paired differences to the first ranker as a table in Markdown: harvest / recall, with intervals."""
+    rows = {(row["ranker"], row["mode"], row["measure"]): row for row in summary.to_pylist()}
+    rankers, modes = (list(dict.fromkeys(key[side] for key in rows)) for side in (0, 1))
+    yield f"| minus {rankers[0]} | " + " | ".join(modes) + " |"
+    yield "|---|" + "---|" * len(modes)
+    for ranker in rankers[1:]:
+        cells = [[rows.get((ranker, mode, measure)) for measure in ("harvest", "recall")] for mode in modes]
+        yield f"| {ranker} | " + " | ".join(" / ".join(_change(row) for row in cell if row) for cell in cells) + " |"
+
+
 def ablation_lines(halves: Mapping[str, pa.Table]) -> Iterator[str]:
     """The ablation as a table in Markdown: change of harvest and recall when a part is left out, by half.
 
@@ -285,23 +299,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--manuals", metavar="DIR", help="folder of unpacked HTML manuals")
     parser.add_argument("--quick", action="store_true", help="the sample instead, in small crawls")
     parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="folder of snapshots and evaluations")
-    parser.add_argument("--rankers", default=",".join(known_rankers()), metavar="A,B", help="whom to compare")
+    parser.add_argument("--only", action="append", metavar="NAME", help="compare these rankers and readings alone")
     parser.add_argument("--mode", choices=MODE_CHOICES, default=ALL, help="how crawls are replayed (default all)")
+    parser.add_argument("--half", choices=HALVES, action="append", help="topics to replay (default both halves)")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="replay every Nth topic by name (default 1)")
+    parser.add_argument("--seed-sets", type=int, default=3, metavar="N", help="crawls a topic (default 3)")
     parser.add_argument("--no-ablation", action="store_true", help="leave out what each part of a ranker is worth")
     parsed = parser.parse_args(arguments)
     folder: Path = parsed.output
-    config = EvaluationConfig(("focused",))
+    config = EvaluationConfig(("focused",), mode=parsed.mode, seed_sets=parsed.seed_sets)
     webs: dict[str, dict[str, pa.Table]] = {}
     if parsed.quick:
         webs["sample"] = _sample(folder / "sample")
-        config = EvaluationConfig(("focused",), budget=20, batch=10, seed_sets=1)
+        config = EvaluationConfig(("focused",), mode=parsed.mode, budget=20, batch=10, seed_sets=1)
     for name, source, chosen in (
         ("wikispeedia", parsed.source, leaf_categories),
         ("manuals", parsed.manuals, lowest_sections),
     ):
         if source is not None:
             snapshot = folder / name / "snapshot"
-            _command("dataset", name, "--source", source, "--output", str(snapshot), "--overwrite")
+            if not (snapshot / "manifest.json").exists():
+                _command("dataset", name, "--source", source, "--output", str(snapshot))
             webs[name] = topic_halves(pq.read_table(snapshot / "topics.parquet"), chosen)
     if not webs:
         parser.error("one of --source, --manuals and --quick is required")
@@ -327,30 +345,29 @@ def _evaluate(
     """Evaluates the rankers on each half of the topics of one web and prints the tables."""
     snapshot = folder / "snapshot"
     summaries: dict[str, dict[str, pa.Table]] = {}
-    options = ["--budget", str(config.budget), "--batch", str(config.batch), "--seed-sets", str(config.seed_sets)]
+    wanted = [known for known in CONTESTANTS if parsed.only is None or known.name in parsed.only]
     for half, topics in halves.items():
+        if parsed.half is not None and half not in parsed.half:
+            continue
         path = folder / f"{half}.parquet"
-        pq.write_table(topics, path)
+        pq.write_table(_every(topics, parsed.every), path)
         print(f"\n{folder.name}, {half} topics\n", flush=True)
-        inputs = [
-            "--snapshot",
-            str(snapshot),
-            "--topics",
-            str(path),
-            "--rankers",
-            parsed.rankers,
-            "--mode",
-            parsed.mode,
-        ]
-        _command("evaluate", *inputs, "--output", str(folder / half), "--overwrite", *options)
-        print()
-        print(*table_lines(pq.read_table(folder / half / "summary")), sep="\n")
+        found = contest(Place(snapshot, path, folder / half), wanted, config.modes, config)
+        summary = compared(found, config)
+        for lines in (table_lines(summary), difference_lines(summary), claim_lines(found), threshold_lines(found)):
+            print(*lines, "", sep="\n", flush=True)
         if not parsed.no_ablation:
             for ranks in (variants(), topic_variants()):
                 summaries.setdefault(next(iter(ranks)), {})[half] = ablation(snapshot, path, config, ranks)
     for name, changes in summaries.items():
         print(f"\nwhat each term of `{name}` is worth: the change when it is left out\n")
         print(*ablation_lines(changes), sep="\n")
+
+
+def _every(topics: pa.Table, step: int) -> pa.Table:
+    """The rows of every topic whose place among the names is a multiple of the step."""
+    names = pc.unique(topics["topic"]).sort()[::step]
+    return topics.filter(pc.is_in(topics["topic"], names))
 
 
 def _command(*words: str) -> None:

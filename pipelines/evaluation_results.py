@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,20 +25,25 @@ THRESHOLDS = np.round(np.linspace(0, 1, 21), 2)
 MEASURES = ("harvest", "recall", "f_measure", "harvest_area", "seconds")
 
 
+Values: TypeAlias = dict[tuple[str, str], dict[str, list[dict[str, float]]]]
+"""(ranker, mode) -> topic -> the measures of each of its crawls, by name."""
+
+
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The tables of an evaluation (`CURVE`, `SUMMARY`, `SWEEP`)."""
+    """The tables of an evaluation (`CURVE`, `SUMMARY`, `SWEEP`), and the measures of each crawl."""
 
     curve: pa.Table
     summary: pa.Table
     sweep: pa.Table
+    values: Values
 
     @classmethod
     def of(cls, crawls: Iterable[Replayed], rankers: Sequence[str], config: EvaluationConfig) -> Results:
         """Measures all crawls; the others are compared with the first ranker."""
         curves: dict[tuple[str, str], list[pa.Table]] = {}
         sweeps: dict[tuple[str, str], list[pa.Table]] = {}
-        values: dict[tuple[str, str], dict[str, list[dict[str, float]]]] = {}
+        values: Values = {}
         bounded: dict[tuple[str, str], bool] = {}
         for done in crawls:
             key = (done.ranker, done.setting.mode)
@@ -53,8 +58,9 @@ class Results:
         keys = [(ranker, mode) for ranker in rankers for mode in config.modes]
         return cls(
             concatenate((table for key in keys for table in curves[key]), CURVE.schema),
-            _summary_rows(keys, values, config),
+            summary_rows(keys, values, config),
             concatenate((table for key in keys if bounded[key] for table in sweeps[key]), SWEEP.schema),
+            values,
         )
 
 
@@ -97,11 +103,14 @@ def _harvest_pages(budget: int) -> int:
     return min(HARVEST_PAGES, budget)
 
 
-def _summary_rows(
-    keys: Sequence[tuple[str, str]],
-    values: dict[tuple[str, str], dict[str, list[dict[str, float]]]],
-    config: EvaluationConfig,
-) -> pa.Table:
+def summary_rows(keys: Sequence[tuple[str, str]], values: Values, config: EvaluationConfig) -> pa.Table:
+    """Means over topics with intervals, and paired differences to the first ranker, in the order of the keys.
+
+    Args:
+        keys: (ranker, mode) of each row; the first ranker has all modes.
+        values: the measures of each crawl.
+        config: budget and random seed.
+    """
     topics = sorted(values[keys[0]])
     draws = measures.resamples(len(topics), config.random_seed)
     rows: list[tuple[Any, ...]] = []

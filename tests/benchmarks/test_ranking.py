@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import ranking
@@ -119,7 +118,10 @@ def test_a_ranking_is_timed_in_both_modes() -> None:
 
 
 def test_the_quick_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ranking.main(["--quick", "--output", str(tmp_path), "--rankers", "focused,keyword,omniscient"]) == 0
+    only = [
+        word for name in ("focused", "keyword", "omniscient", "hits, topic's subgraph") for word in ("--only", name)
+    ]
+    assert ranking.main(["--quick", "--output", str(tmp_path), *only]) == 0
     shown = capsys.readouterr().out
     assert "sample topics" in shown
     assert "| frontier | focused |" in shown
@@ -128,4 +130,14 @@ def test_the_quick_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     # What is known before a fetch counts where the text is not known.
     assert "| content | - anchor |" not in shown
     assert "| ranker | frontier | content | expand |" in shown
-    assert pq.read_table(tmp_path / "sample" / "sample" / "curve").num_rows > 0
+    assert "| minus focused | frontier | content | expand |" in shown
+    assert "| focused | content | 0." in shown
+    assert "| **0." in shown
+    kept = sorted((tmp_path / "sample" / "sample").glob("*.json"))
+    assert len(kept) == 4 * 3
+    changed = [path.stat().st_mtime_ns for path in kept]
+    assert ranking.main(["--quick", "--no-ablation", "--output", str(tmp_path), *only]) == 0
+    again = capsys.readouterr().out.partition("sample topics")[2]
+    assert again
+    assert again in shown
+    assert [path.stat().st_mtime_ns for path in kept] == changed
