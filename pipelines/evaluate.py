@@ -12,6 +12,7 @@ import logging
 import time
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +24,7 @@ from semrank.pipelines.evaluation_config import EvaluationConfig, known_rankers
 from semrank.pipelines.evaluation_crawls import fact_rankers, named_makers, replay_topics
 from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_results import Results, summary_text
-from semrank.pipelines.evaluation_topics import plan_topics, read_topics
+from semrank.pipelines.evaluation_topics import Labels, Plan, Topic, plan_topics, read_topics
 from semrank.pipelines.manifest import use_parameters_of
 from semrank.pipelines.options import add_options, given_options, option, read_options, required
 from semrank.pipelines.runtime import versions
@@ -92,25 +93,15 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
         check_tagger(config.words.language)
     by_facts = fact_rankers(config)
     with folders.unchanged(snapshot, "snapshot") as read:
-        tables = {
-            table.name: concatenate(folders.read_parts(snapshot, table), table.schema)
-            for table in (PAGES, LINKS, CLICKS)
-        }
+        tables = [concatenate(folders.read_parts(snapshot, table), table.schema) for table in (PAGES, LINKS, CLICKS)]
     use_parameters_of(snapshot)
     labels = read_topics(topics)
-    surplus = surplus_strings(pa.chunked_array([chunk for name in tables for chunk in url_chunks(tables[name])]))
-    tables = {name: without_urls(table, surplus) for name, table in tables.items()}
-    ground = Ground.of(
-        tables["pages"], tables["links"], tables["clicks"], language=config.words.language, nouns=config.words.nouns
-    )
+    surplus = surplus_strings(pa.chunked_array([chunk for table in tables for chunk in url_chunks(table)]))
+    tables = [without_urls(table, surplus) for table in tables]
+    ground = Ground.of(*tables, language=config.words.language, nouns=config.words.nouns)
     planned = plan_topics(labels, ground, config)
     if not planned.topics:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in _counts(planned.rejects).items())
-        count = len(labels.table["topic"].unique())
-        raise InputError(
-            f"--topics {topics}: none of its {count} topics can be replayed on {snapshot} "
-            f"({reasons or 'it has no rows'}), expected one with more pages there than it has seeds"
-        )
+        raise InputError(_no_topics(labels, planned, topics, snapshot))
     folders.claim_folder("--output", output, parts=PARTS, overwrite=overwrite, inputs=[snapshot, topics])
     work = folders.work_folder(output)
     log.info("%d pages, %d topics, %d rankers", len(ground), len(planned.topics), len(config.rankers))
@@ -131,14 +122,7 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
             "kind": "evaluation",
             "parameters": config.as_dict(),
             "inputs": {"snapshot": read, "topics": {"path": topics}},
-            "topics": [
-                {
-                    "topic": topic.name,
-                    "relevant": int(topic.pages.size),
-                    "seeds": [_urls(ground, s) for s in topic.seeds],
-                }
-                for topic in planned.topics
-            ],
+            "topics": [_told(topic, ground) for topic in planned.topics],
             "rows": {name: table.num_rows for name, table in written.items()},
             "rejected": _counts(written["rejects"]),
             "plots": plots,
@@ -153,6 +137,21 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
     if not plots:
         lines.append(evaluation_plots.MISSING)
     return "\n".join(lines)
+
+
+def _no_topics(labels: Labels, planned: Plan, topics: str, snapshot: str) -> str:
+    """What is wrong with topics none of which can be replayed."""
+    reasons = ", ".join(f"{count} {reason}" for reason, count in _counts(planned.rejects).items())
+    return (
+        f"--topics {topics}: none of its {len(labels.table['topic'].unique())} topics can be replayed on {snapshot} "
+        f"({reasons or 'it has no rows'}), expected one with more pages there than it has seeds"
+    )
+
+
+def _told(topic: Topic, ground: Ground) -> dict[str, Any]:
+    """A topic as the manifest has it."""
+    seeds = [_urls(ground, numbers) for numbers in topic.seeds]
+    return {"topic": topic.name, "relevant": int(topic.pages.size), "seeds": seeds}
 
 
 def _urls(ground: Ground, numbers: Int64s) -> list[str]:

@@ -61,7 +61,7 @@ def test_a_round_and_memory_agree(ranker: str, options: dict[str, Any], snapshot
 def test_an_evaluation_takes_them(snapshot: Path, tmp_path: Path) -> None:
     topics = snapshot.parent / "web" / "topics.parquet"
     start = ["evaluate", "--snapshot", str(snapshot), "--topics", str(topics), "--rankers", "cosine", "--quiet"]
-    means = []
+    sweeps = []
     for name, more in (
         ("default", []),
         ("given", ["--cosine-k", "0", "--cosine-b", "0"]),
@@ -69,8 +69,8 @@ def test_an_evaluation_takes_them(snapshot: Path, tmp_path: Path) -> None:
     ):
         crawls = ["--mode", "content", "--budget", "20", "--seed-sets", "1", "--output", str(tmp_path / name)]
         assert main([*start, *crawls, *more]) == 0
-        means.append([row["mean"] for row in read_rows(tmp_path / name / "summary") if row["measure"] != "seconds"])
-    assert means[0] != means[1]
-    assert means[0] != means[2]
+        sweeps.append(read_rows(tmp_path / name / "sweep"))
+    assert sweeps[0] != sweeps[1]
+    assert sweeps[0] != sweeps[2]
     manifest = json.loads((tmp_path / "given" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["parameters"]["options"] == {"cosine_k": 0.0, "cosine_b": 0.0}
