@@ -242,10 +242,9 @@ def _fcapy(part: FormalContext) -> Callable[[], int]:
 def _caspailleur(part: FormalContext) -> Callable[[], int]:
     to_bits = importlib.import_module("caspailleur.io").isets2bas
     mining = importlib.import_module("caspailleur.mine_equivalence_classes")
-    dual = part.transpose()
+    table = np.array(_table(part))
     rows, columns = (
-        list(to_bits([side.row(number).tolist() for number in range(side.object_count)], side.attribute_count))
-        for side in (part, dual)
+        list(to_bits([np.flatnonzero(row).tolist() for row in side], side.shape[1])) for side in (table, table.T)
     )
     return lambda: len(mining.list_intents_via_Lindig(rows, columns))
 
@@ -275,7 +274,7 @@ def _table(part: FormalContext) -> list[list[bool]]:
 
 
 def _shape(context: FormalContext) -> str:
-    return f"{context.object_count:,} x {context.attribute_count:,}, {context.incidence_count:,} incidences"
+    return f"{context.object_count:,} x {context.attribute_count:,}, {len(context.indices):,} incidences"
 
 
 def _installed(module: str) -> bool:

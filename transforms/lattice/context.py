@@ -76,11 +76,6 @@ class FormalContext:
         """Number of objects, n."""
         return len(self.indptr) - 1
 
-    @property
-    def incidence_count(self) -> int:
-        """Number of pairs (object, attribute) of the relation."""
-        return len(self.indices)
-
     def row(self, number: int) -> Int32s:
         """Attribute numbers of one object, ascending."""
         return self.indices[self.indptr[number] : self.indptr[number + 1]]
@@ -88,14 +83,6 @@ class FormalContext:
     def supports(self) -> Int64s:
         """Number of objects of each attribute, int64[m]."""
         return np.bincount(self.indices, minlength=self.attribute_count).astype(np.int64)
-
-    def transpose(self) -> FormalContext:
-        """The dual context: attributes become the objects, objects the attributes."""
-        owner = np.repeat(np.arange(self.object_count, dtype=np.int64), np.diff(self.indptr))
-        keys = np.sort(self.indices.astype(np.int64) * max(1, self.object_count) + owner)
-        return FormalContext(
-            pointers(self.supports()), (keys % max(1, self.object_count)).astype(np.int32), self.object_count
-        )
 
     def select_rows(self, object_numbers: npt.ArrayLike) -> FormalContext:
         """The context of some objects, in the order given and numbered anew; all attributes stay."""
@@ -108,13 +95,6 @@ class FormalContext:
         """Derivation X' of a set of objects: the attributes that all of them hold, ascending; all when X is empty."""
         chosen = self.select_rows(np.unique(np.asarray(object_numbers, dtype=np.int64)))
         return np.flatnonzero(chosen.supports() == chosen.object_count).astype(np.int32)
-
-    def common_objects(self, attribute_numbers: npt.ArrayLike) -> Int32s:
-        """Derivation Y' of a set of attributes: the objects that hold all of them, ascending; all when Y is empty."""
-        wanted = np.zeros(self.attribute_count, dtype=np.bool_)
-        wanted[np.asarray(attribute_numbers, dtype=np.int64)] = True
-        held = pointers(wanted[self.indices].astype(np.int64))
-        return np.flatnonzero(held[self.indptr[1:]] - held[self.indptr[:-1]] == wanted.sum()).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
