@@ -25,8 +25,8 @@ import pyarrow.parquet as pq
 
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLICKS, LINKS, PAGES, TOPICS, TableSchema
+from semrank.transforms.columnar.arrays import Int64s
 
-Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 PIECE_PAGES = 1 << 15

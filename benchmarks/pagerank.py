@@ -18,15 +18,12 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from benchmarks.generate import POPULARITY
 from benchmarks.harness import Measurement, Result, interleaved, without_peer
+from semrank.transforms.columnar.arrays import Float64s, Int64s
 from semrank.transforms.ranking import graph, pagerank
-
-Int64s = npt.NDArray[np.int64]
-Float64s = npt.NDArray[np.float64]
 
 EDGES = 10_000_000
 SMALL_EDGES = 1_000_000

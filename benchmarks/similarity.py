@@ -13,19 +13,17 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from benchmarks.harness import Measurement, Prepared, Result, interleaved
+from semrank.transforms.columnar.arrays import Int64s
 from semrank.transforms.lattice.closed_sets import closed_sets
 from semrank.transforms.lattice.context import Concepts, FormalContext
 from semrank.transforms.similarity.base_lattice import BaseLattice
 from semrank.transforms.similarity.concept_similarity import BestScores, best_base_concepts, best_per_object
 from semrank.transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy, ics_block
 from semrank.transforms.similarity.settings import SimilaritySettings
-
-Int64s = npt.NDArray[np.int64]
 
 TOPICS = 60
 TOPIC_WORDS = 150

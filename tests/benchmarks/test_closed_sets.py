@@ -35,9 +35,7 @@ def test_quick_contexts_are_small_and_of_the_same_shape() -> None:
     for case in closed_sets.CASES:
         full, quick = case.make(), case.quick()
         assert len(quick.indices) < len(full.indices)
-        assert len(quick.indices) / quick.object_count == pytest.approx(
-            len(full.indices) / full.object_count, rel=0.2
-        )
+        assert len(quick.indices) / quick.object_count == pytest.approx(len(full.indices) / full.object_count, rel=0.2)
 
 
 def test_a_run_compares_with_every_peer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ small enough that a runner's sort buffer takes it."""
 PARTITION_BYTES = 8 << 20
 """Bytes aimed at for one group of a shuffle: a group reaches a worker as one record and has to fit several times."""
 
+Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -38,6 +39,11 @@ def partition_count(estimated_bytes: int) -> int:
 def int64s(column: pa.Array | pa.ChunkedArray) -> Int64s:
     """A column of integers without nulls as int64[n]."""
     return np.asarray(column.to_numpy(), dtype=np.int64)
+
+
+def bools(column: pa.Array | pa.ChunkedArray) -> Bools:
+    """A column of booleans without nulls as bool[n]."""
+    return np.asarray(column_array(column).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def column_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -79,20 +85,48 @@ def list_parts(column: pa.Array | pa.ChunkedArray) -> tuple[Int64s, pa.Array]:
     return pointers(lengths), array.flatten()
 
 
-def group_starts(sorted_keys: Int64s) -> Int64s:
-    """Where each run of equal keys begins in a sorted array, int64[number of distinct keys]."""
-    if not len(sorted_keys):
-        return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero(np.concatenate([[True], sorted_keys[1:] != sorted_keys[:-1]])).astype(np.int64)
+def is_new_row(*sorted_columns: npt.NDArray[np.integer]) -> Bools:
+    """Whether each of the rows, sorted by these columns, differs from the one before, bool[n]; the first does."""
+    new = np.zeros(len(sorted_columns[0]), dtype=np.bool_)
+    new[:1] = True
+    for column in sorted_columns:
+        new[1:] |= column[1:] != column[:-1]
+    return new
+
+
+def group_starts(*sorted_columns: npt.NDArray[np.integer]) -> Int64s:
+    """Where each group of equal rows begins in sorted columns, int64[number of distinct rows]."""
+    return np.flatnonzero(is_new_row(*sorted_columns)).astype(np.int64)
+
+
+def group_lengths(starts: Int64s, count: int) -> Int64s:
+    """Number of rows of each group that begins at `starts`, of `count` rows in all; int64[len(starts)]."""
+    return np.diff(np.append(starts, count))
+
+
+def places_in_groups(starts: Int64s, count: int) -> Int64s:
+    """Place of each row in its group, from 0; int64[count]."""
+    return np.arange(count, dtype=np.int64) - np.repeat(starts, group_lengths(starts, count))
+
+
+def group_sums(values: Int64s, starts: Int64s) -> Int64s:
+    """The sum of each group of values; int64[len(starts)]."""
+    return np.add.reduceat(values, starts) if len(starts) else np.zeros(0, dtype=np.int64)
+
+
+def sum_rows(keys: Sequence[Int64s], counts: Int64s) -> list[Int64s]:
+    """Distinct rows of the key columns, ascending, and the sum of the counts of each, as one more column."""
+    order = np.argsort(row_keys(*keys))
+    sorted_keys = [column[order] for column in keys]
+    starts = group_starts(*sorted_keys)
+    return [*(column[starts] for column in sorted_keys), group_sums(counts[order], starts)]
 
 
 def dense_ranks(values: Int64s) -> tuple[Int64s, int]:
     """Rank of each value among the distinct values, int64[n] from 0, and the number of distinct values."""
     order = np.argsort(values)
     ordered = values[order]
-    fresh = np.zeros(len(values), dtype=np.int64)
-    fresh[1:] = ordered[1:] != ordered[:-1]
-    numbers = np.cumsum(fresh)
+    numbers = np.cumsum(is_new_row(ordered), dtype=np.int64) - 1
     ranks = np.empty_like(order)
     ranks[order] = numbers
     return ranks, int(numbers[-1]) + 1 if len(numbers) else 0
@@ -126,7 +160,7 @@ def row_keys(*columns: Int64s) -> Int64s:
     return keys
 
 
-def members(sorted_ids: Int64s, wanted: Int64s) -> npt.NDArray[np.bool_]:
+def members(sorted_ids: Int64s, wanted: Int64s) -> Bools:
     """Whether each wanted id stands in a sorted id array, bool[len(wanted)]."""
     if not len(sorted_ids):
         return np.zeros(len(wanted), dtype=np.bool_)

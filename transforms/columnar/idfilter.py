@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from semrank.transforms.columnar.arrays import Int64s, int64s
+from semrank.transforms.columnar.arrays import Bools, Int64s, int64s
 from semrank.transforms.columnar.ids import mix_bits
 
 MIN_BITS = 1 << 16
@@ -83,7 +83,7 @@ class IdFilter:
                 packed[segment * size : (segment + 1) * size] = np.frombuffer(content, dtype=np.uint8)
         return cls(bits, packed)
 
-    def may_contain(self, ids: Int64s) -> npt.NDArray[np.bool_]:
+    def may_contain(self, ids: Int64s) -> Bools:
         """Whether each id may be in the set, bool[len(ids)]; never False for an id of the set."""
         positions = _bit_positions(ids, self.bits)
         return np.asarray((self.packed[positions >> 3] >> (positions & 7).astype(np.uint8)) & 1, dtype=np.bool_)

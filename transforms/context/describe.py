@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 
 from semrank.transforms.columnar.arrays import (
     MAIN,
+    Bools,
     Int64s,
+    bools,
     bounded_slices,
     column_array,
     distinct_rows,
@@ -28,15 +30,15 @@ from semrank.transforms.columnar.arrays import (
     positions,
     ragged,
     row_keys,
+    sum_rows,
 )
 from semrank.transforms.columnar.ids import text_digests
 from semrank.transforms.context import pages
-from semrank.transforms.context.descriptions import BLOCKS, DESCRIPTION_SCHEMA, Bools
+from semrank.transforms.context.descriptions import BLOCKS, DESCRIPTION_SCHEMA
 from semrank.transforms.context.links import Links
 from semrank.transforms.context.pages import (
     SOURCE_SCHEMA,
     WORDS,
-    sum_terms,
     word_counts,
     words_table,
 )
@@ -87,7 +89,7 @@ def link_evidence(table: pa.Table, links: Links, harvested: Int64s) -> Iterator[
     yield LINKERS, _neighbours(links.target[told], place[told], np.ones(int(told.sum()), dtype=np.int64))
 
     anchors = column_array(table["anchor_text"])
-    rows = np.flatnonzero(told & np.asarray(pc.is_valid(anchors).to_numpy(zero_copy_only=False), dtype=np.bool_))
+    rows = np.flatnonzero(told & bools(pc.is_valid(anchors)))
     anchored = [pa.array(links.source[rows]), pa.array(links.target[rows]), anchors.take(pa.array(rows))]
     yield ANCHORED, distinct_rows(pa.table(anchored, schema=ANCHORED_SCHEMA))
 
@@ -111,7 +113,7 @@ def click_evidence(edges: pa.Table, harvested: Int64s) -> pa.Table:
 
 def _neighbours(url: Int64s, place: Int64s, count: Int64s) -> pa.Table:
     """Counts added by (URL, place), a table of `NEIGHBOUR_SCHEMA` sorted by them."""
-    return sum_terms(url, place, count).rename_columns(NEIGHBOUR_SCHEMA.names)
+    return pa.table(sum_rows((url, place), count), schema=NEIGHBOUR_SCHEMA)
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +296,7 @@ def describe_urls(evidence: Evidence, harvested: Int64s) -> Iterator[tuple[str, 
     ids = np.union1d(seed_ids, found)
     place = positions(harvested, ids)
     fetched, described = _page_flags(evidence.fetched, ids)
-    seed = _flags(seeds, "seed")[np.maximum(positions(seed_ids, ids), 0)] if len(seed_ids) else np.zeros_like(fetched)
+    seed = bools(seeds["seed"])[np.maximum(positions(seed_ids, ids), 0)] if len(seed_ids) else np.zeros_like(fetched)
     flags = [seed & (place >= 0), place >= 0, place < 0, fetched, described]
 
     blocks = {name: _counts(getattr(evidence, name), ids) for name in ("lead", "around", "query")}
@@ -329,12 +331,7 @@ def _counts(table: pa.Table | None, ids: Int64s, further: pa.Table | None = None
     columns = [np.concatenate([np.zeros(0, dtype=np.int64), *(int64s(t.column(k)) for t in tables)]) for k in range(3)]
     row = positions(ids, columns[0])
     kept = row >= 0
-    summed = sum_terms(row[kept], columns[1][kept], columns[2][kept])
-    return _Counts(*(int64s(summed.column(number)) for number in range(3)))
-
-
-def _flags(table: pa.Table, name: str) -> Bools:
-    return np.asarray(column_array(table[name]).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return _Counts(*sum_rows((row[kept], columns[1][kept]), columns[2][kept]))
 
 
 def _page_flags(fetched: pa.Table | None, ids: Int64s) -> tuple[Bools, Bools]:
@@ -344,7 +341,7 @@ def _page_flags(fetched: pa.Table | None, ids: Int64s) -> tuple[Bools, Bools]:
     fetched = fetched.sort_by("url_id")
     place = positions(int64s(fetched["url_id"]), ids)
     found = place >= 0
-    return found, found & _flags(fetched, "described")[np.maximum(place, 0)]
+    return found, found & bools(fetched["described"])[np.maximum(place, 0)]
 
 
 def _supports(blocks: dict[str, _Counts], described: Bools) -> pa.Table:

@@ -9,16 +9,22 @@ arrays.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, list_column, list_parts, pointers
-
-Bools: TypeAlias = npt.NDArray[np.bool_]
+from semrank.transforms.columnar.arrays import (
+    Bools,
+    Int64s,
+    bools,
+    int64s,
+    list_column,
+    list_parts,
+    pointers,
+)
 
 BLOCKS = ("text", "lead", "anchor", "around", "query")
 """Where words stand: title and text, the first words of the text, anchors that point to the URL and the address, the
@@ -95,7 +101,7 @@ class Descriptions:
         order = np.argsort(int64s(table["url_id"]), kind="stable")
         table = table.take(pa.array(order)).combine_chunks()
         widths = {**dict.fromkeys(BLOCKS, words), "near": harvested}
-        flags: dict[str, Any] = {name: _bools(table[name]) for name in _FLAGS}
+        flags: dict[str, Any] = {name: bools(table[name]) for name in _FLAGS}
         matrices: dict[str, Any] = {
             name: _matrix(table[name], table[f"{name}_counts"], width) for name, width in widths.items()
         }
@@ -122,10 +128,6 @@ class Descriptions:
         """The rows with some numbers, or where a mask is true, in their order."""
         numbers = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return Descriptions(**{field.name: getattr(self, field.name)[numbers] for field in fields(self)})
-
-
-def _bools(column: pa.ChunkedArray) -> Bools:
-    return np.asarray(column_array(column).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def _matrix(indices: pa.ChunkedArray, counts: pa.ChunkedArray | None, width: int) -> sparse.csr_array:

@@ -11,11 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, members, positions
+from semrank.transforms.columnar.arrays import Bools, Int64s, bools, column_array, int64s, members, positions, sum_rows
 from semrank.transforms.columnar.ids import text_digests
 
 COLUMNS = ("source_url", "target_url", "anchor_text", "nofollow")
@@ -55,7 +54,7 @@ class Links:
 
     source: Int64s
     target: Int64s
-    followed: npt.NDArray[np.bool_]
+    followed: Bools
     digests: Int64s
 
 
@@ -63,14 +62,14 @@ def read_links(table: pa.Table) -> Links:
     """The rows of a conformed links table as ids; the anchor texts are not needed."""
     source, source_digests = _ids(table["source_url"])
     target, target_digests = _ids(table["target_url"])
-    nofollow = np.asarray(pc.fill_null(column_array(table["nofollow"]), False).to_numpy(zero_copy_only=False))
+    nofollow = bools(pc.fill_null(column_array(table["nofollow"]), False))
     return Links(source, target, ~nofollow.astype(np.bool_), np.concatenate([source_digests, target_digests]))
 
 
 def _ids(column: pa.ChunkedArray) -> tuple[Int64s, Int64s]:
     encoded = column_array(column).dictionary_encode()
     digests = text_digests(encoded.dictionary)
-    return digests[np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64), 0], digests
+    return digests[int64s(encoded.indices), 0], digests
 
 
 def discovered_urls(links: Links, table: pa.Table, sources: Int64s, excluded: Int64s) -> pa.Table:
@@ -125,21 +124,10 @@ def _edges(source: Int64s, target: Int64s, times: Int64s, queue: Int64s, out: in
     url = np.concatenate([target[leaves], source[enters]])
     place = np.concatenate([from_queue[leaves], to_queue[enters]])
     kind = np.concatenate([np.full(int(leaves.sum()), out), np.full(int(enters.sum()), into)]).astype(np.int64)
-    return sum_edges(url, place, kind, np.concatenate([times[leaves], times[enters]]))
+    return pa.table(sum_rows((url, place, kind), np.concatenate([times[leaves], times[enters]])), schema=EDGE_SCHEMA)
 
 
-def sum_edges(url: Int64s, queue: Int64s, kind: Int64s, times: Int64s) -> pa.Table:
-    """Distinct edges with their times added, a table of `EDGE_SCHEMA` sorted by URL, queue URL and kind."""
-    order = np.lexsort((kind, queue, url))
-    url, queue, kind, times = url[order], queue[order], kind[order], times[order]
-    new = np.ones(len(url), dtype=np.bool_)
-    new[1:] = (url[1:] != url[:-1]) | (queue[1:] != queue[:-1]) | (kind[1:] != kind[:-1])
-    starts = np.flatnonzero(new)
-    sums = np.add.reduceat(times, starts) if len(starts) else times
-    return pa.table([url[starts], queue[starts], kind[starts], sums], schema=EDGE_SCHEMA)
-
-
-def anchor_rows(table: pa.Table, wanted: npt.NDArray[np.bool_], links: Links) -> tuple[Int64s, pa.Array]:
+def anchor_rows(table: pa.Table, wanted: Bools, links: Links) -> tuple[Int64s, pa.Array]:
     """Targets and anchor texts of the followed links that have one and are wanted.
 
     Args:
@@ -151,7 +139,7 @@ def anchor_rows(table: pa.Table, wanted: npt.NDArray[np.bool_], links: Links) ->
         (target ids int64[k], anchor texts string[k]).
     """
     anchors = column_array(table["anchor_text"])
-    valid = np.asarray(pc.is_valid(anchors).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    valid = bools(pc.is_valid(anchors))
     rows = np.flatnonzero(wanted & links.followed & valid)
     return links.target[rows], anchors.take(pa.array(rows))
 

@@ -11,25 +11,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from semrank.schemas.tables import TIMESTAMP
 from semrank.transforms.columnar.arrays import (
     MAIN,
+    Bools,
+    Float64s,
     Int64s,
     column_array,
     group_starts,
+    group_sums,
     int64s,
+    is_new_row,
     list_column,
     list_parts,
     members,
+    places_in_groups,
     pointers,
     positions,
+    sum_rows,
 )
 from semrank.transforms.columnar.ids import text_ids
-from semrank.transforms.context.links import CLICK_IN, CLICK_OUT, sum_edges
-from semrank.transforms.context.pages import sum_terms
+from semrank.transforms.context.links import CLICK_IN, CLICK_OUT
 from semrank.transforms.streams.urls import host_of
 
 OBJECT_SCHEMA = pa.schema(
@@ -96,7 +100,7 @@ class Corpus:
     frequencies: Int64s
     documents: int
 
-    def idf(self, words: Int64s) -> npt.NDArray[np.float64]:
+    def idf(self, words: Int64s) -> Float64s:
         """ln((N + 1) / df) of word ids, float64[n]."""
         place = positions(self.frequent_ids, words)
         frequency = np.where(place >= 0, self.frequencies[place], 1) if len(self.frequencies) else np.ones(len(words))
@@ -214,9 +218,7 @@ def _urls(evidence: Evidence, corpus: Corpus) -> tuple[Int64s, pa.Array, Int64s]
     return ids[order], addresses.take(pa.array(order)), queue[order]
 
 
-def _fetch_state(
-    fetched: pa.Table | None, ids: Int64s
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], pa.Array, pa.Array]:
+def _fetch_state(fetched: pa.Table | None, ids: Int64s) -> tuple[Bools, Bools, pa.Array, pa.Array]:
     """Whether each URL's own content is known, whether it was fetched, when, and with what status."""
     if fetched is None or not fetched.num_rows:
         nothing = np.zeros(len(ids), dtype=np.bool_)
@@ -234,7 +236,7 @@ def _fetch_state(
 def _attributes(
     evidence: Evidence,
     ids: Int64s,
-    described: npt.NDArray[np.bool_],
+    described: Bools,
     corpus: Corpus,
     settings: ObjectSettings,
 ) -> tuple[Int64s, Int64s]:
@@ -253,48 +255,42 @@ def _attributes(
     owner, word = (np.concatenate(columns) for columns in zip(*pairs, strict=True))
     order = np.lexsort((word, owner))
     owner, word = owner[order], word[order]
-    new = np.ones(len(owner), dtype=np.bool_)
-    new[1:] = (owner[1:] != owner[:-1]) | (word[1:] != word[:-1])
+    new = is_new_row(owner, word)
     return owner[new], word[new]
 
 
-def _rows(table: pa.Table | None, ids: Int64s, wanted: npt.NDArray[np.bool_]) -> tuple[Int64s, Int64s, Int64s]:
+def _rows(table: pa.Table | None, ids: Int64s, wanted: Bools) -> tuple[Int64s, Int64s, Int64s]:
     """(URL number, word id, count) of the rows about wanted URLs, counts added."""
     if table is None:
         empty = np.zeros(0, dtype=np.int64)
         return empty, empty, empty
     place = positions(ids, int64s(table["url_id"]))
     kept = (place >= 0) & wanted[np.maximum(place, 0)]
-    summed = sum_terms(place[kept], int64s(table["word_id"])[kept], int64s(table["count"])[kept])
-    return int64s(summed["url_id"]), int64s(summed["word_id"]), int64s(summed["count"])
+    number, word, count = sum_rows((place[kept], int64s(table["word_id"])[kept]), int64s(table["count"])[kept])
+    return number, word, count
 
 
-def _best(owner: Int64s, word: Int64s, score: npt.NDArray[np.float64], most: int) -> tuple[Int64s, Int64s]:
+def _best(owner: Int64s, word: Int64s, score: Float64s, most: int) -> tuple[Int64s, Int64s]:
     """The `most` rows of each owner with the highest scores, ties by word id."""
     order = np.lexsort((word, -score, owner))
     starts = group_starts(owner[order])
-    lengths = np.diff(np.append(starts, len(order)))
-    kept = order[np.arange(len(order)) - np.repeat(starts, lengths) < most]
+    kept = order[places_in_groups(starts, len(order)) < most]
     return owner[kept], word[kept]
 
 
-def _neighbours(
-    edges: pa.Table | None, ids: Int64s, current: npt.NDArray[np.bool_], count_every_click: bool
-) -> list[pa.Array]:
+def _neighbours(edges: pa.Table | None, ids: Int64s, current: Bools, count_every_click: bool) -> list[pa.Array]:
     """Columns `neighbours`, `edges`, `base_links` and `base_clicks`."""
     empty = np.zeros(0, dtype=np.int64)
     owner, queue, kind, times = empty, empty, empty, empty
     if edges is not None:
         place = positions(ids, int64s(edges["url_id"]))
         kept = (place >= 0) & current[np.maximum(place, 0)]
-        merged = sum_edges(place[kept], *(int64s(edges[name])[kept] for name in ("queue", "kind", "times")))
-        owner, queue, kind, times = (int64s(merged[name]) for name in ("url_id", "queue", "kind", "times"))
+        keys = (place[kept], int64s(edges["queue"])[kept], int64s(edges["kind"])[kept])
+        owner, queue, kind, times = sum_rows(keys, int64s(edges["times"])[kept])
     clicked = (kind == CLICK_OUT) | (kind == CLICK_IN)
     weight = np.where(clicked & count_every_click, times, 1)
-    starts = np.flatnonzero(
-        np.concatenate([[True], (owner[1:] != owner[:-1]) | (queue[1:] != queue[:-1])])[: len(owner)]
-    )
-    sums = np.add.reduceat(weight, starts) if len(starts) else weight
+    starts = group_starts(owner, queue)
+    sums = group_sums(weight, starts)
     indptr = pointers(np.bincount(owner[starts], minlength=len(ids)))
     links = np.bincount(owner, weights=np.where(clicked, 0, weight), minlength=len(ids)).astype(np.int64)
     clicks = np.bincount(owner, weights=np.where(clicked, weight, 0), minlength=len(ids)).astype(np.int64)
@@ -306,7 +302,7 @@ def _neighbours(
     ]
 
 
-def _supports(word: Int64s, in_base: npt.NDArray[np.bool_]) -> pa.Table:
+def _supports(word: Int64s, in_base: Bools) -> pa.Table:
     words, inverse = np.unique(word, return_inverse=True)
     base = np.bincount(inverse, weights=in_base, minlength=len(words)).astype(np.int64)
     total = np.bincount(inverse, minlength=len(words)).astype(np.int64)

@@ -10,20 +10,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import TIMESTAMP
 from semrank.transforms.columnar.arrays import (
+    Bools,
     Int64s,
+    bools,
     column_array,
     distinct_rows,
-    group_starts,
     int64s,
     list_parts,
     members,
     ragged,
+    sum_rows,
 )
 from semrank.transforms.columnar.idfilter import IdFilter
 from semrank.transforms.columnar.ids import digest_table, text_digests, without_shared_ids
@@ -83,7 +84,7 @@ class Wanted:
     current: IdFilter
     queue: Int64s = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
-    def contains(self, ids: Int64s) -> npt.NDArray[np.bool_]:
+    def contains(self, ids: Int64s) -> Bools:
         """Whether each id is wanted; a few others pass as well and find no partner in the join that follows."""
         return members(self.harvested, ids) | self.current.may_contain(ids)
 
@@ -100,7 +101,7 @@ class _Words:
     @classmethod
     def of(cls, row: Int64s, words: pa.Array) -> _Words:
         encoded = words.cast(pa.string()).dictionary_encode()
-        numbers = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+        numbers = int64s(encoded.indices)
         return cls(row, numbers, text_digests(encoded.dictionary), encoded.dictionary)
 
     def table(self, used: Int64s) -> pa.Table:
@@ -205,8 +206,8 @@ def _lead(ids: Int64s, tokens: Tokens) -> Iterator[tuple[str, pa.Table]]:
     yield WORDS, words_table(tokens.words, digests)
 
 
-def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:
-    return np.array(pc.is_valid(array).to_numpy(zero_copy_only=False), dtype=np.bool_)
+def _valid(array: pa.Array) -> Bools:
+    return bools(pc.is_valid(array))
 
 
 def words_table(words: pa.Array, digests: Int64s) -> pa.Table:
@@ -225,13 +226,13 @@ def title_and_text(table: pa.Table) -> pa.Array:
     return pc.if_else(either, joined, pa.scalar(None, pa.large_string()))
 
 
-def _fetched(ids: Int64s, table: pa.Table, described: npt.NDArray[np.bool_], chosen: npt.NDArray[np.bool_]) -> pa.Table:
+def _fetched(ids: Int64s, table: pa.Table, described: Bools, chosen: Bools) -> pa.Table:
     rows = np.flatnonzero(chosen)
     times, statuses = (column_array(table[name]).take(pa.array(rows)) for name in ("fetched_at", "status"))
     return pa.table([pa.array(ids[rows]), times, statuses, pa.array(described[rows])], schema=FETCHED_SCHEMA)
 
 
-def _given(ids: Int64s, keywords: pa.ListArray, chosen: npt.NDArray[np.bool_]) -> Iterator[tuple[str, pa.Table]]:
+def _given(ids: Int64s, keywords: pa.ListArray, chosen: Bools) -> Iterator[tuple[str, pa.Table]]:
     """Given keywords, each once."""
     rows = np.flatnonzero(chosen)
     indptr, values = list_parts(keywords.take(pa.array(rows)))
@@ -262,7 +263,7 @@ def text_words(ids: Int64s, texts: pa.Array, language: str, *, nouns: bool = Fal
     """
     encoded = texts.dictionary_encode()
     indptr, values = list_parts(lemmas_of(encoded.dictionary, fallback=language, nouns=nouns))
-    number = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+    number = int64s(encoded.indices)
     lengths = np.diff(indptr)[number]
     owner = np.repeat(np.arange(len(number), dtype=np.int64), lengths)
     place = np.arange(len(owner), dtype=np.int64) + np.repeat(indptr[number] - (np.cumsum(lengths) - lengths), lengths)
@@ -279,18 +280,7 @@ def word_counts(ids: Int64s, row: Int64s, word: Int64s) -> pa.Table:
         row: row of each occurrence.
         word: word id of each occurrence.
     """
-    return sum_terms(ids[row], word, np.ones(len(row), dtype=np.int64))
-
-
-def sum_terms(url: Int64s, word: Int64s, count: Int64s) -> pa.Table:
-    """Counts added by (URL, word), a table of `TERM_SCHEMA` sorted by them."""
-    order = np.lexsort((word, url))
-    url, word, count = url[order], word[order], count[order]
-    new = np.ones(len(url), dtype=np.bool_)
-    new[1:] = (url[1:] != url[:-1]) | (word[1:] != word[:-1])
-    starts = np.flatnonzero(new)
-    sums = np.add.reduceat(count, starts) if len(starts) else count
-    return pa.table([url[starts], word[starts], sums], schema=TERM_SCHEMA)
+    return pa.table(sum_rows((ids[row], word), np.ones(len(row), dtype=np.int64)), schema=TERM_SCHEMA)
 
 
 def frequent_words(frequencies: pa.Table) -> pa.Table:
@@ -301,11 +291,5 @@ def frequent_words(frequencies: pa.Table) -> pa.Table:
     Args:
         frequencies: all counts of the words that stand in it.
     """
-    word = np.asarray(frequencies["word_id"].to_numpy(), dtype=np.int64)
-    order = np.argsort(word, kind="stable")
-    word = word[order]
-    starts = group_starts(word)
-    counts = np.asarray(frequencies["documents"].to_numpy(), dtype=np.int64)[order]
-    sums = np.add.reduceat(counts, starts) if len(starts) else counts
-    kept = sums > 1
-    return pa.table([word[starts][kept], sums[kept]], schema=FREQUENCY_SCHEMA)
+    word, documents = sum_rows([int64s(frequencies["word_id"])], int64s(frequencies["documents"]))
+    return pa.table([word[documents > 1], documents[documents > 1]], schema=FREQUENCY_SCHEMA)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.arrays import Int64s, int64s, list_parts, pointers, ragged
+from semrank.transforms.columnar.arrays import Int64s, bools, int64s, list_parts, pointers, ragged
 from semrank.transforms.context.words import lemmas_of
 
 _LETTERS = r"\p{L}\p{M}\p{N}'\x{2019}\x{AD}\x{200C}\x{200D}\x{2060}"
@@ -43,7 +43,7 @@ def tokens_of(texts: pa.Array, languages: pa.Array, language: str, *, nouns: boo
         nouns: whether only nouns are words; see `words.lemma_counts`.
     """
     indptr, runs = list_parts(pc.split_pattern_regex(texts.cast(pa.large_string()), _BETWEEN_TOKENS))
-    filled = np.asarray(pc.not_equal(runs, "").to_numpy(zero_copy_only=False), dtype=np.bool_)
+    filled = bools(pc.not_equal(runs, ""))
     owner = np.repeat(np.arange(len(texts), dtype=np.int64), np.diff(indptr))[filled]
     run_codes = runs.filter(pa.array(filled)).dictionary_encode()
     language_codes = languages.fill_null(language).dictionary_encode()

@@ -17,7 +17,6 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import stopwordsiso
@@ -27,7 +26,7 @@ from simplemma.strategies import DefaultStrategy
 from simplemma.strategies.dictionaries import DefaultDictionaryFactory, DictionaryFactory, StreamDictionaryFactory
 from simplemma.strategies.dictionaries.dictionary_factory import DATA_FOLDER, SUPPORTED_LANGUAGES
 
-from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, list_column, pointers, ragged
+from semrank.transforms.columnar.arrays import Int32s, Int64s, column_array, int64s, list_column, pointers, ragged
 from semrank.transforms.context.lemma_files import cached_dictionary
 from semrank.transforms.context.nouns import is_noun
 from semrank.transforms.streams.languages import language_code
@@ -125,8 +124,8 @@ class LemmaCounts:
     """
 
     document: Int64s
-    lemma: npt.NDArray[np.int32]
-    count: npt.NDArray[np.int32]
+    lemma: Int32s
+    count: Int32s
     lemmas: pa.StringArray
 
 

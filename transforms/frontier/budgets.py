@@ -15,13 +15,23 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from publicsuffixlist import PublicSuffixList
 
 from semrank.schemas.tables import GONE_STATUSES
-from semrank.transforms.columnar.arrays import Int64s, column_array, group_starts, int64s, members, positions, row_keys
+from semrank.transforms.columnar.arrays import (
+    Float64s,
+    Int64s,
+    bools,
+    column_array,
+    group_lengths,
+    group_starts,
+    int64s,
+    members,
+    positions,
+    row_keys,
+)
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.frontier.depth import WITHIN
 from semrank.transforms.frontier.private import PRIVATE_ADDRESS, private_urls
@@ -89,14 +99,14 @@ class Limits:
         return self.max_per_host is not None or self.max_per_domain is not None or self.budget is not None
 
 
-def priority(rows: pa.Table) -> npt.NDArray[np.float64]:
+def priority(rows: pa.Table) -> Float64s:
     """What the frontier is ordered by: the score, times the probability that the page changed where that counts."""
     return np.asarray(
         pc.multiply(rows["score"], pc.fill_null(rows["change_probability"], 1.0)).to_numpy(), dtype=np.float64
     )
 
 
-def rank_order(value: npt.NDArray[np.float64], url: pa.Array | pa.ChunkedArray) -> Int64s:
+def rank_order(value: Float64s, url: pa.Array | pa.ChunkedArray) -> Int64s:
     """Row numbers in rank order: highest value first, ties by URL ascending; int64[n]."""
     keys = pa.table({"value": value, "url": url})
     return int64s(pc.sort_indices(keys, sort_keys=[("value", "descending"), ("url", "ascending")]).cast(pa.int64()))
@@ -104,7 +114,7 @@ def rank_order(value: npt.NDArray[np.float64], url: pa.Array | pa.ChunkedArray) 
 
 def pools(rows: pa.Table) -> Int64s:
     """`DISCOVER` or `REFRESH` of each row, int64[n]."""
-    return np.asarray(column_array(rows["fetched"]).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return bools(rows["fetched"]).astype(np.int64)
 
 
 def is_known(rows: pa.Table) -> pa.Array:
@@ -180,7 +190,7 @@ def best_of_groups(rows: pa.Table, group: Int64s, limit: int | Int64s) -> pa.Tab
     order = rank_order(rows["priority"].to_numpy(), rows["url"])
     order = order[np.argsort(group[order], kind="stable")]
     starts = group_starts(group[order])
-    lengths = np.diff(np.append(starts, len(order)))
+    lengths = group_lengths(starts, len(order))
     place = np.arange(len(order)) - np.repeat(starts, lengths)
     return rows.take(pa.array(order[place < (limit if isinstance(limit, int) else limit[order])]))
 
@@ -237,7 +247,7 @@ def pool_quotas(available: list[int], budget: int, refresh_share: float) -> tupl
     return discover, min(budget - discover, available[REFRESH])
 
 
-def _qualities(host: Int64s, quality: pa.Table | None) -> npt.NDArray[np.float64]:
+def _qualities(host: Int64s, quality: pa.Table | None) -> Float64s:
     if quality is None or not quality.num_rows:
         return np.ones(len(host))
     quality = quality.sort_by("host_id").combine_chunks()
@@ -247,7 +257,7 @@ def _qualities(host: Int64s, quality: pa.Table | None) -> npt.NDArray[np.float64
     return np.where(place >= 0, values[np.maximum(place, 0)], lowest)
 
 
-def proportional_shares(available: Int64s, weight: npt.NDArray[np.float64], budget: int) -> Int64s:
+def proportional_shares(available: Int64s, weight: Float64s, budget: int) -> Int64s:
     """Whole shares of a budget in proportion to weights, none above what is available; int64[n].
 
     They add up to the smaller of the budget and all that is available.

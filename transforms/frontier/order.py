@@ -9,12 +9,11 @@ range is sorted on one worker; its first rank is the number of rows in the range
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import FRONTIER, conform
-from semrank.transforms.columnar.arrays import Int64s, column_array, int64s
+from semrank.transforms.columnar.arrays import Bools, Float64s, Int64s, bools, column_array, int64s
 from semrank.transforms.columnar.ids import mix_bits
 from semrank.transforms.frontier.budgets import DISCOVER, REFRESH, Limits, pool_quotas, pools, priority, rank_order
 
@@ -88,7 +87,7 @@ def range_cuts(sample: pa.Table | None, sizes: pa.Table | None) -> pa.Table:
     return sample.select(["priority", "url"]).take(pa.array(order[places])).cast(CUT_SCHEMA)
 
 
-def range_numbers(value: npt.NDArray[np.float64], url: pa.Array | pa.ChunkedArray, cuts: pa.Table | None) -> Int64s:
+def range_numbers(value: Float64s, url: pa.Array | pa.ChunkedArray, cuts: pa.Table | None) -> Int64s:
     """The range of each row: how many cuts stand at or before it in rank order; int64[n]."""
     if cuts is None:
         return np.zeros(len(value), dtype=np.int64)
@@ -117,7 +116,7 @@ def count_ranges(rows: pa.Table) -> pa.Table:
     """Rows of each range, and those of each pool that may be selected, a table of `COUNT_SCHEMA`."""
     ranges = int64s(rows["range"])
     numbers, inverse = np.unique(ranges, return_inverse=True)
-    eligible = np.asarray(pc.is_null(column_array(rows["held_back"])).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    eligible = bools(pc.is_null(rows["held_back"]))
     pool = pools(rows)
     counts = [
         np.bincount(inverse, weights=weights, minlength=len(numbers)).astype(np.int64)
@@ -163,9 +162,9 @@ def ranked_rows(partition: int, rows: pa.Table, offsets: pa.Table | None, *, lim
     return conform(ranked, FRONTIER)
 
 
-def _surplus(rows: pa.Table, at: dict[str, int], limits: Limits, most: int) -> npt.NDArray[np.bool_]:
+def _surplus(rows: pa.Table, at: dict[str, int], limits: Limits, most: int) -> Bools:
     """Whether each row stands behind the last one that the round may select, if it may be selected at all."""
-    eligible = np.asarray(pc.is_null(column_array(rows["held_back"])).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    eligible = bools(pc.is_null(rows["held_back"]))
     if limits.refresh_share is None:
         return at["discover_before"] + at["refresh_before"] + np.cumsum(eligible) > most
     quotas = pool_quotas([at["discover_in_all"], at["refresh_in_all"]], most, limits.refresh_share)

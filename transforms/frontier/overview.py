@@ -12,12 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.errors import InputError
-from semrank.transforms.columnar.arrays import Int64s, column_array, group_starts
+from semrank.transforms.columnar.arrays import (
+    Bools,
+    Float64s,
+    Int64s,
+    bools,
+    column_array,
+    group_starts,
+    group_sums,
+    int64s,
+)
 from semrank.transforms.columnar.ids import mix_bits, text_ids
 
 TOP_ROWS = 1_000
@@ -59,16 +67,16 @@ class HostSums:
     host: Int64s
     urls: Int64s
     selected: Int64s
-    score: npt.NDArray[np.float64]
+    score: Float64s
 
     def __len__(self) -> int:
         return len(self.host)
 
     @classmethod
-    def of(cls, names: pa.ChunkedArray, selected: npt.NDArray[np.bool_], score: npt.NDArray[np.float64]) -> HostSums:
+    def of(cls, names: pa.ChunkedArray, selected: Bools, score: Float64s) -> HostSums:
         """The sums of some URLs: their hosts, whether they are selected, and their scores."""
         encoded = column_array(names).dictionary_encode()
-        number = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+        number = int64s(encoded.indices)
         size = len(encoded.dictionary)
         urls, chosen, total = (np.bincount(number, weights, minlength=size) for weights in (None, selected, score))
         return cls(
@@ -83,7 +91,7 @@ class HostSums:
         host = host[order]
         starts = group_starts(host)
         columns = [np.concatenate([getattr(part, name) for part in parts]) for name in ("urls", "selected", "score")]
-        sums = [np.add.reduceat(column[order], starts) if len(starts) else column for column in columns]
+        sums = [group_sums(column[order], starts) for column in columns]
         return cls(host[starts], *(total.astype(column.dtype) for total, column in zip(sums, columns, strict=True)))
 
     @classmethod
@@ -110,7 +118,7 @@ class Overview:
     selected: int = 0
     top: list[dict[str, Any]] = field(default_factory=list)
     sample: list[dict[str, Any]] = field(default_factory=list)
-    bins: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, BINS), dtype=np.int64))
+    bins: Int64s = field(default_factory=lambda: np.zeros((2, BINS), dtype=np.int64))
     hosts: HostSums = field(default_factory=HostSums.none)
     held: Counter[str] = field(default_factory=Counter)
 
@@ -125,7 +133,7 @@ def overview(parts: Iterable[pa.Table]) -> Overview:
     drawn: list[tuple[int, dict[str, Any]]] = []
     pending: list[HostSums] = []
     for part in parts:
-        selected = np.asarray(column_array(part["selected"]).to_numpy(zero_copy_only=False), dtype=np.bool_)
+        selected = bools(part["selected"])
         score = np.asarray(part["score"].to_numpy(), dtype=np.float64)
         if not np.isfinite(score).all():
             raise InputError(f"the frontier has the score {score[~np.isfinite(score)][0]}, expected finite numbers")

@@ -14,11 +14,21 @@ probability 1 - exp(-rate * t).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.arrays import Int64s, column_array, group_starts, int64s, members, positions
+from semrank.transforms.columnar.arrays import (
+    Float64s,
+    Int64s,
+    bools,
+    column_array,
+    group_starts,
+    group_sums,
+    int64s,
+    is_new_row,
+    members,
+    positions,
+)
 from semrank.transforms.columnar.idfilter import IdFilter
 from semrank.transforms.columnar.ids import text_ids
 
@@ -75,18 +85,17 @@ def change_counts(rows: pa.Table, urls: Int64s) -> pa.Table:
     url, time, digest = (int64s(rows[name]) for name in CAPTURE_SCHEMA.names)
     order = np.lexsort((digest, time, url))
     url, time, digest = url[order], time[order], digest[order]
-    first = np.ones(len(url), dtype=np.bool_)
-    first[1:] = (url[1:] != url[:-1]) | (time[1:] != time[:-1])
+    first = is_new_row(url, time)
     url, time, digest = url[first], time[first], digest[first]
     starts = group_starts(url)
     stops = np.append(starts, len(url))[1:]
     differs = np.zeros(len(url), dtype=np.int64)
     differs[1:] = (url[1:] == url[:-1]) & (digest[1:] != digest[:-1])
-    changes = np.add.reduceat(differs, starts) if len(starts) else differs
+    changes = group_sums(differs, starts)
     return pa.table([url[starts], stops - starts - 1, changes, time[stops - 1] - time[starts]], schema=CHANGE_SCHEMA)
 
 
-def change_rate(intervals: Int64s, changes: Int64s, span: Int64s) -> npt.NDArray[np.float64]:
+def change_rate(intervals: Int64s, changes: Int64s, span: Int64s) -> Float64s:
     """Changes a day; NaN where there are no two captures; float64[n]."""
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = -np.log((intervals - changes + 0.5) / (intervals + 0.5)) / (span / DAY / intervals)
@@ -121,12 +130,12 @@ def with_change_probability(
         own = change_rate(*(int64s(counts[name]) for name in CHANGE_SCHEMA.names[1:]))[np.maximum(place, 0)]
         rate = np.where((place >= 0) & np.isfinite(own), own, rate)
     fetched = column_array(rows["last_fetched_at"])
-    known = np.asarray(pc.is_valid(fetched).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    known = bools(pc.is_valid(fetched))
     times = int64s(pc.fill_null(fetched.cast(pa.int64()), 0))
     present = int64s(now["time"])[0] if now is not None and now.num_rows else 0
     days = np.maximum(present - times, 0) / DAY
     # A difference: the negative of nothing would be -0.0.
     changed = np.where(known, 0.0 - np.expm1(-rate * days), 1.0)
-    never = ~np.asarray(column_array(rows["fetched"]).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    never = ~bools(rows["fetched"])
     column = pa.array(changed, mask=never)
     return rows.set_column(rows.schema.get_field_index("change_probability"), "change_probability", column)

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from semrank.transforms.columnar.arrays import Int64s
-from semrank.transforms.lattice.context import FormalContext, Int32s
-
-Float64s = npt.NDArray[np.float64]
+from semrank.transforms.columnar.arrays import Float64s, Int32s, Int64s
+from semrank.transforms.lattice.context import FormalContext
 
 
 @dataclass(frozen=True, eq=False)

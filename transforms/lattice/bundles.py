@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.columnar.arrays import Float64s, Int64s
 from semrank.transforms.lattice.attributes import (
     AttributeOrder,
     AttributeStatistics,
-    Float64s,
     attribute_statistics,
     predicted_work,
 )

@@ -27,8 +27,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from semrank.transforms.columnar.arrays import Int64s
-from semrank.transforms.lattice.context import Int32s
+from semrank.transforms.columnar.arrays import Bools, Int32s, Int64s
 from semrank.transforms.lattice.search_space import RankedConcepts, SearchSpace
 
 Words = npt.NDArray[np.uint64]
@@ -98,7 +97,7 @@ class _Space(NamedTuple):
     ranks: Int32s
     rows: Int32s
     weights: Int64s
-    sparse: npt.NDArray[np.bool_]
+    sparse: Bools
 
 
 class _Workspace(NamedTuple):

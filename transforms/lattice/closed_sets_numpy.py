@@ -14,12 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from semrank.transforms.columnar.arrays import Int64s, group_starts, pointers, ragged
-from semrank.transforms.lattice.context import Int32s
+from semrank.transforms.columnar.arrays import Bools, Int32s, Int64s, group_lengths, group_starts, pointers, ragged
 from semrank.transforms.lattice.search_space import RankedConcepts, SearchSpace, chunks
 
 Words = npt.NDArray[np.uint64]
-Bools = npt.NDArray[np.bool_]
 
 CHUNK_WORDS = 1 << 18
 """Words (2 MiB) that the pairs of columns of one chunk come to: they stay in the processor's cache."""
@@ -263,7 +261,7 @@ class _Load:
         keys.sort()
         item_keys, self.row = np.divmod(keys, max(1, len(tasks.rows)))
         self.starts = group_starts(item_keys)
-        self.distinct = np.diff(np.append(self.starts, len(keys)))
+        self.distinct = group_lengths(self.starts, len(keys))
         self.task, self.rank = np.divmod(item_keys[self.starts], max(1, space.rank_count))
         if space.has_weights:
             weights = pointers(space.weights[tasks.rows][self.row])

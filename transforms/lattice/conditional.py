@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from semrank.transforms.columnar.arrays import Int64s, pointers
+from semrank.transforms.columnar.arrays import Bools, Int64s, pointers
 from semrank.transforms.lattice.attributes import AttributeOrder
 from semrank.transforms.lattice.bundles import Bundle
 from semrank.transforms.lattice.context import FormalContext
@@ -133,7 +132,7 @@ def _needed(
     return np.unique(np.concatenate(needed))
 
 
-def _are(members: Int64s, count: int) -> npt.NDArray[np.bool_]:
+def _are(members: Int64s, count: int) -> Bools:
     """Which of the numbers below `count` are members."""
     marks = np.zeros(count, dtype=np.bool_)
     marks[members] = True

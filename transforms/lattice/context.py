@@ -11,9 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.arrays import Int64s, pointers, ragged
-
-Int32s = npt.NDArray[np.int32]
+from semrank.transforms.columnar.arrays import Int32s, Int64s, pointers, ragged
 
 _Number = TypeVar("_Number", np.int64, np.int32)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
+
+from semrank.transforms.columnar.arrays import Bools
 
 
 def covers(intents: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
@@ -25,7 +26,7 @@ def covers(intents: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
     held = sparse.csr_array((np.ones(len(rows), dtype=np.int64), (rows, columns)), shape=(count, max(1, len(names))))
     sizes = np.array([len(intent) for intent in intents], dtype=np.int64)
     shared = np.asarray((held @ held.T).todense()).reshape(count, count)
-    below: npt.NDArray[np.bool_] = (shared == sizes[:, None]) & (sizes[:, None] < sizes[None, :])
+    below: Bools = (shared == sizes[:, None]) & (sizes[:, None] < sizes[None, :])
     through = (below.astype(np.float32) @ below.astype(np.float32)) > 0
     upper, lower = np.nonzero(below & ~through)
     return list(zip(upper.tolist(), lower.tolist(), strict=True))

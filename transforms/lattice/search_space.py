@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from semrank.transforms.columnar.arrays import Int64s, group_starts, pointers, ragged
+from semrank.transforms.columnar.arrays import Bools, Int32s, Int64s, group_lengths, group_starts, pointers, ragged
 from semrank.transforms.columnar.ids import mix_bits, set_id
 from semrank.transforms.lattice.attributes import AttributeOrder, predicted_work
-from semrank.transforms.lattice.context import Concepts, FormalContext, Int32s
+from semrank.transforms.lattice.context import Concepts, FormalContext
 
 PAIR_BUDGET = 1 << 20
 """Pairs of rows that are compared at once: some ten arrays of that length (80 MB) stand in memory together."""
@@ -101,7 +101,7 @@ class RankedRows:
         return items * width, np.minimum(items, np.arange(self.rank_count)[::-1]) * width
 
     @cached_property
-    def sparse(self) -> npt.NDArray[np.bool_]:
+    def sparse(self) -> Bools:
         """Ranks whose rows are better searched by the items above the rank alone, bool[rank_count].
 
         These have more rows than a word has bits, and either most items of a row are rarer than the rank, or columns
@@ -118,7 +118,7 @@ class RankedRows:
         ranks = self.ranks[ragged(self.indptr[numbers], lengths)[1]]
         return RankedRows(pointers(lengths), ranks, self.weights[numbers], self.rank_count, self.min_support)
 
-    def keep_entries(self, kept: npt.NDArray[np.bool_]) -> RankedRows:
+    def keep_entries(self, kept: Bools) -> RankedRows:
         """The same rows with only some of the entries of `ranks`."""
         lengths = np.bincount(self.owners[kept], minlength=self.row_count)
         return RankedRows(pointers(lengths), self.ranks[kept], self.weights, self.rank_count, self.min_support)
@@ -210,7 +210,7 @@ class SearchSpace:
     column_rows: Int32s
     weights: Int64s
     has_weights: bool
-    sparse: npt.NDArray[np.bool_]
+    sparse: Bools
     min_support: int
 
     @classmethod
@@ -267,7 +267,7 @@ class RankedContext:
         owners, ranks = _ranked_entries(context, order)
         indptr = pointers(np.bincount(owners, minlength=context.object_count))
         objects, class_starts = _equal_rows(indptr, ranks)
-        weights = np.diff(np.append(class_starts, len(objects)))
+        weights = group_lengths(class_starts, len(objects))
         first = objects[class_starts]
         by_first = np.argsort(first)
         _, positions = ragged(class_starts[by_first], weights[by_first])

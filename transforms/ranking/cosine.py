@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
 from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.arrays import Float64s
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
@@ -85,7 +85,7 @@ def scores(descriptions: Descriptions, topic: Topic, settings: CosineSettings) -
     return scored(current.url, score, reason_lists(terms, len(current)))
 
 
-def _topic_vector(topic: Topic, settings: CosineSettings) -> npt.NDArray[np.float64]:
+def _topic_vector(topic: Topic, settings: CosineSettings) -> Float64s:
     counts = topic.counts
     found = np.flatnonzero(counts)
     pointer = np.array([0, len(found)])

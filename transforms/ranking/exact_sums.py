@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from semrank.transforms.columnar.arrays import Int64s, int64s, sum_by_key
-
-Float64s = npt.NDArray[np.float64]
+from semrank.transforms.columnar.arrays import Float64s, Int64s, int64s, sum_by_key
 
 SUM_SCHEMA = pa.schema([pa.field("slot", pa.int64()), pa.field("value", pa.int64())])
 """One entry of the vectors that a part adds to: their entries are numbered one vector after the other."""

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.columnar.arrays import Float64s, Int64s
 from semrank.transforms.context.descriptions import Descriptions
 
 
@@ -55,6 +54,6 @@ def document_words(descriptions: Descriptions) -> sparse.csr_array:
     return sparse.csr_array(words > 0)
 
 
-def inverse_document_frequency(document_counts: Int64s, documents: int) -> npt.NDArray[np.float64]:
+def inverse_document_frequency(document_counts: Int64s, documents: int) -> Float64s:
     """ln((N + 1) / (df + 0.5)) of each word, float64[v]."""
     return np.asarray(np.log((documents + 1) / (document_counts + 0.5)), dtype=np.float64)

@@ -42,9 +42,9 @@ from scipy import sparse
 from scipy.special import expit
 
 from semrank.schemas.tables import SCALE
-from semrank.transforms.columnar.arrays import Int64s
-from semrank.transforms.context.descriptions import Bools, Descriptions
-from semrank.transforms.ranking.exact_sums import Float64s, Moments, fixed, product_limbs, sum_bits
+from semrank.transforms.columnar.arrays import Bools, Float64s, Int64s
+from semrank.transforms.context.descriptions import Descriptions
+from semrank.transforms.ranking.exact_sums import Moments, fixed, product_limbs, sum_bits
 from semrank.transforms.ranking.facts import Facts, inverse_document_frequency
 from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
 from semrank.transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA

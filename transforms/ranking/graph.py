@@ -20,13 +20,22 @@ import pyarrow as pa
 from scipy import sparse
 
 from semrank.schemas.errors import InputError
-from semrank.transforms.columnar.arrays import Int64s, column_array, group_starts, int64s, positions, row_keys
+from semrank.transforms.columnar.arrays import (
+    Bools,
+    Float64s,
+    Int64s,
+    bools,
+    column_array,
+    group_starts,
+    int64s,
+    positions,
+    row_keys,
+)
 from semrank.transforms.context.objects import NODE_SCHEMA
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.reasons import Term, reason_lists
 from semrank.transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
 
-Float64s: TypeAlias = npt.NDArray[np.float64]
 Vector: TypeAlias = npt.NDArray[Any]
 """A value, or a row of values, of each node."""
 
@@ -108,8 +117,8 @@ class Nodes:
 
     urls: Int64s
     node: Int64s
-    seed: npt.NDArray[np.bool_]
-    current: npt.NDArray[np.bool_]
+    seed: Bools
+    current: Bools
     discovery: Int64s
 
     @classmethod
@@ -117,7 +126,7 @@ class Nodes:
         """Nodes of distinct known URLs, a table of `NODE_SCHEMA`; of their hosts where the level is `host`."""
         nodes = NODE_SCHEMA.empty_table() if nodes is None else nodes.sort_by("url_id").combine_chunks()
         urls = int64s(nodes["url_id"])
-        seed, current = (np.asarray(nodes[name].to_numpy(zero_copy_only=False), dtype=np.bool_) for name in _FLAGS)
+        seed, current = (bools(nodes[name]) for name in _FLAGS)
         number = np.arange(len(urls), dtype=np.int64)
         if level == "host":
             number = np.unique(int64s(nodes["host_id"]), return_inverse=True)[1].astype(np.int64)
@@ -129,7 +138,7 @@ class Nodes:
         return int(self.node.max(initial=-1)) + 1
 
     @property
-    def seed_nodes(self) -> npt.NDArray[np.bool_]:
+    def seed_nodes(self) -> Bools:
         """Whether the crawl began with a URL of the node, bool[n]."""
         seeds = np.zeros(self.node_count, dtype=np.bool_)
         seeds[self.node[self.seed]] = True
@@ -207,7 +216,7 @@ class Surroundings:
         out: how many nodes it links to, float64[n].
     """
 
-    seed: npt.NDArray[np.bool_]
+    seed: Bools
     into: Float64s
     out: Float64s
 

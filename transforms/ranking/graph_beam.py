@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.metrics.metric import Metrics
 
-from semrank.transforms.columnar.arrays import MAIN, int64s, partition_count
+from semrank.transforms.columnar.arrays import MAIN, Float64s, int64s, partition_count
 from semrank.transforms.columnar.beam import NAMESPACE, Collection, GatherTables, MapTables, MergePartitions
 from semrank.transforms.context.objects import NODE_SCHEMA
 from semrank.transforms.ranking import breadth_first, graph, harmonic, hits, pagerank
@@ -340,7 +340,7 @@ def _block_quality(
     return _quality_table(nodes, MODULES[by].values_of(state), by)
 
 
-def _quality_table(nodes: pa.Table | None, values: graph.Float64s, by: str) -> pa.Table:
+def _quality_table(nodes: pa.Table | None, values: Float64s, by: str) -> pa.Table:
     if by == "harmonic":
         values = values + 1.0 / max(1, len(values))
     ids = np.unique(int64s((NODE_SCHEMA.empty_table() if nodes is None else nodes)["host_id"]))

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
+from semrank.transforms.columnar.arrays import Float64s
 from semrank.transforms.columnar.ids import mix_bits
 from semrank.transforms.ranking import graph
 from semrank.transforms.ranking.facts import Facts
@@ -24,7 +25,6 @@ from semrank.transforms.ranking.graph import (
     BEGUN,
     NOTHING_TO_DO,
     Convergence,
-    Float64s,
     Graph,
     Iteration,
     Method,

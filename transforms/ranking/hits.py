@@ -16,6 +16,7 @@ import pyarrow as pa
 from scipy import sparse
 
 from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.arrays import Float64s
 from semrank.transforms.ranking import cosine, graph
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.graph import (
@@ -23,7 +24,6 @@ from semrank.transforms.ranking.graph import (
     NOTHING_TO_DO,
     Convergence,
     Direction,
-    Float64s,
     Graph,
     Iteration,
     Method,

@@ -19,8 +19,18 @@ import pyarrow as pa
 from scipy import sparse
 
 from semrank.schemas.errors import InputError
-from semrank.transforms.columnar.arrays import Int64s, int64s, list_column, list_parts, pointers, positions, sum_by_key
-from semrank.transforms.context.descriptions import Bools, Descriptions
+from semrank.transforms.columnar.arrays import (
+    Bools,
+    Float64s,
+    Int64s,
+    int64s,
+    list_column,
+    list_parts,
+    pointers,
+    positions,
+    sum_by_key,
+)
+from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.ranking import layers
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.layer_words import (
@@ -30,7 +40,7 @@ from semrank.transforms.ranking.layer_words import (
     layer_word_counts,
     state_terms,
 )
-from semrank.transforms.ranking.naive_bayes import Float64s, posteriors
+from semrank.transforms.ranking.naive_bayes import posteriors
 from semrank.transforms.ranking.reasons import Term, reason_lists
 from semrank.transforms.ranking.topic_words import known_words, page_words, row_sums, scored
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.columnar.arrays import Float64s, Int64s
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.ranking import layers
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.layers import LayerSettings
-from semrank.transforms.ranking.naive_bayes import Float64s, NaiveBayes, NaiveBayesSettings, class_counts, query_counts
+from semrank.transforms.ranking.naive_bayes import NaiveBayes, NaiveBayesSettings, class_counts, query_counts
 from semrank.transforms.ranking.reasons import Term, best_words
 from semrank.transforms.ranking.topic_words import page_words
 

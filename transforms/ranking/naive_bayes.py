@@ -15,20 +15,17 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
 from semrank.schemas.errors import InputError
-from semrank.transforms.columnar.arrays import Int64s, int64s, sum_by_key
+from semrank.transforms.columnar.arrays import Bools, Float64s, Int64s, int64s, sum_by_key
 from semrank.transforms.ranking.topic_words import row_sums
 
 CLASS_COUNT_SCHEMA = pa.schema(
     [pa.field("word", pa.int64()), pa.field("class", pa.int64()), pa.field("count", pa.int64())]
 )
 """How often a word, by its number, occurs in the pages of a class."""
-
-Float64s = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,7 @@ class NaiveBayes:
     """
 
     log_words: Float64s
-    learned: npt.NDArray[np.bool_]
+    learned: Bools
     most_words: float
 
     @classmethod

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
+from semrank.transforms.columnar.arrays import Float64s
 from semrank.transforms.ranking import graph
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.graph import (
     BEGUN,
     NOTHING_TO_DO,
     Convergence,
-    Float64s,
     Graph,
     Iteration,
     Method,

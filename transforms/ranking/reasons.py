@@ -7,13 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
 from semrank.schemas.tables import REASONS
-from semrank.transforms.columnar.arrays import Int64s, group_starts, list_column, pointers
+from semrank.transforms.columnar.arrays import (
+    Bools,
+    Float64s,
+    Int64s,
+    group_lengths,
+    group_starts,
+    list_column,
+    pointers,
+)
 from semrank.transforms.ranking.scores import SCORE_DECIMALS
 
 MAX_REASONS = 9
@@ -36,10 +43,10 @@ class Term:
     """
 
     name: str
-    value: npt.NDArray[np.float64]
-    weight: npt.NDArray[np.float64] | None = None
+    value: Float64s
+    weight: Float64s | None = None
     detail: pa.Array | None = None
-    shown: npt.NDArray[np.bool_] | None = None
+    shown: Bools | None = None
 
 
 def reason_lists(terms: Sequence[Term], rows: int) -> pa.ListArray:
@@ -96,13 +103,13 @@ def best_words(weights: sparse.csr_array, words: pa.Array) -> pa.Array:
     return pc.if_else(pa.array(counts > 0), joined, pa.scalar(None, pa.string()))
 
 
-def _among_largest(values: npt.NDArray[np.float64], rows: Int64s) -> npt.NDArray[np.bool_]:
+def _among_largest(values: Float64s, rows: Int64s) -> Bools:
     """Whether a value is one of the `WORDS_SHOWN` largest distinct ones of its row, bool[m]; rows ascend.
 
     To take the largest away a few times costs a tenth of sorting all of them.
     """
     starts = group_starts(rows)
-    lengths = np.diff(np.append(starts, len(rows)))
+    lengths = group_lengths(starts, len(rows))
     left = values.copy()
     for _ in range(WORDS_SHOWN if len(rows) else 0):
         left[left == np.repeat(np.maximum.reduceat(left, starts), lengths)] = -np.inf

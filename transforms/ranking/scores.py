@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import RANKED_SCHEMA, REASONS
-from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, list_column, list_parts, positions
-
-Bools = npt.NDArray[np.bool_]
+from semrank.transforms.columnar.arrays import Bools, Int64s, column_array, int64s, list_column, list_parts, positions
 
 SCORED_SCHEMA = pa.schema(
     [pa.field("url_id", pa.int64()), pa.field("score", pa.float64()), pa.field("reasons", REASONS)]

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.columnar.arrays import Float64s, Int64s
 from semrank.transforms.context.words import LemmaCounts
-from semrank.transforms.ranking.exact_sums import Float64s
 
 TOPIC_WORDS = 15
 """Words of a topic that are shown."""

@@ -24,6 +24,7 @@ from semrank.transforms.columnar.arrays import (
     column_array,
     group_starts,
     int64s,
+    is_new_row,
     list_column,
     list_parts,
     pointers,
@@ -268,8 +269,7 @@ class Scoring:
         scored = np.flatnonzero(best.base >= 0)
         base, current = best.base[scored], best.current[scored]
         reasons = np.lexsort((current, base))
-        new = np.ones(len(scored), dtype=np.bool_)
-        new[1:] = (base[reasons][1:] != base[reasons][:-1]) | (current[reasons][1:] != current[reasons][:-1])
+        new = is_new_row(base[reasons], current[reasons])
         number = np.empty(len(scored), dtype=np.int64)
         number[reasons] = np.cumsum(new) - 1
         lattice = self.judge.base

@@ -49,6 +49,8 @@ from scipy.special import expit
 
 from semrank.schemas.tables import MATCH
 from semrank.transforms.columnar.arrays import (
+    Bools,
+    Float64s,
     Int64s,
     column_array,
     concatenate,
@@ -58,10 +60,10 @@ from semrank.transforms.columnar.arrays import (
     pointers,
 )
 from semrank.transforms.columnar.ids import set_id, text_ids
-from semrank.transforms.context.descriptions import Bools, Descriptions
+from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.lattice.closed_sets import closed_sets
 from semrank.transforms.lattice.context import Concepts, FormalContext
-from semrank.transforms.ranking.exact_sums import SUM_SCHEMA, Float64s, fixed, sum_bits
+from semrank.transforms.ranking.exact_sums import SUM_SCHEMA, fixed, sum_bits
 from semrank.transforms.ranking.facts import Facts, inverse_document_frequency
 from semrank.transforms.ranking.focused import GRADE_BITS, LEAD_WEIGHT, page_vectors
 from semrank.transforms.ranking.reasons import Term, best_words, reason_lists

@@ -12,12 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, sum_by_key
+from semrank.transforms.columnar.arrays import Float64s, Int64s, column_array, int64s, sum_by_key
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.reasons import Term
@@ -41,7 +40,7 @@ def page_words(descriptions: Descriptions) -> sparse.csr_array:
     return words
 
 
-def row_sums(matrix: sparse.csr_array) -> npt.NDArray[np.float64]:
+def row_sums(matrix: sparse.csr_array) -> Float64s:
     """The sum of each row, added from left to right, float64[n]."""
     return np.asarray(matrix.astype(np.float64) @ np.ones(matrix.shape[1]), dtype=np.float64)
 
@@ -143,7 +142,7 @@ class Topic:
         return counts
 
     @property
-    def collection_frequency_weights(self) -> npt.NDArray[np.float64]:
+    def collection_frequency_weights(self) -> Float64s:
         """cfw(t) = ln(n / n_t) of P13 Eq. 2, not below 0, float64[v].
 
         A word that no URL has counts as one that a single URL has.
@@ -159,6 +158,6 @@ def known_words(descriptions: Descriptions, words: sparse.csr_array) -> Term:
     return Term("words", row_sums(words), detail=detail)
 
 
-def scored(url: Int64s, score: npt.NDArray[np.float64], reasons: pa.Array) -> pa.Table:
+def scored(url: Int64s, score: Float64s, reasons: pa.Array) -> pa.Table:
     """URLs with their rounded scores, a table of `SCORED_SCHEMA`."""
     return pa.table([pa.array(url), pa.array(np.round(score, SCORE_DECIMALS)), reasons], schema=SCORED_SCHEMA)

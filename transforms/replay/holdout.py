@@ -14,11 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, members, ragged, row_keys
+from semrank.transforms.columnar.arrays import Bools, Int64s, bools, column_array, int64s, members, ragged, row_keys
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.weblog.sequences import SEQUENCE_GAP_SECONDS
 
@@ -43,7 +42,7 @@ class ClickTargets:
     def of(cls, clicks: pa.Table, pages: pa.Table) -> ClickTargets:
         """From a conformed clicks table and the columns `url` and `title` of the pages table."""
         user = text_ids(clicks["user_id"])
-        named = pc.is_valid(column_array(clicks["session_id"])).to_numpy(zero_copy_only=False).astype(np.bool_)
+        named = bools(pc.is_valid(clicks["session_id"]))
         session = np.where(named, text_ids(pc.fill_null(column_array(clicks["session_id"]), "")), 0)
         query = text_ids(clicks["query"])
         time = int64s(clicks["clicked_at"].cast(pa.int64()))
@@ -72,7 +71,7 @@ class ClickTargets:
         target = np.concatenate([page, url[ends][untitled]])
         return cls(number, seeker, target)
 
-    def held_out(self, topic: Int64s) -> npt.NDArray[np.bool_]:
+    def held_out(self, topic: Int64s) -> Bools:
         """Whether each click belongs to a session that looks for a page of the topic, bool[clicks].
 
         Args:

@@ -5,12 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from semrank.transforms.columnar.arrays import Int64s
-
-Float64s = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from semrank.transforms.columnar.arrays import Bools, Float64s, Int64s
 
 DRAWS = 2_000
 """Resamples behind an interval: its ends then move by some hundredths of its width from one seed number to another."""

@@ -13,17 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import Int64s, int64s, positions
+from semrank.transforms.columnar.arrays import Bools, Float64s, Int64s, int64s, positions
 from semrank.transforms.columnar.ids import text_draws
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.scores import SCORE_DECIMALS
 from semrank.transforms.replay.web import Web
-
-Float64s = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +133,7 @@ def replay_expansion(crawler: Crawler, links: sparse.csr_array, seeds: Int64s, *
     return visits.crawl(ranking)
 
 
-def _numbers(flags: npt.NDArray[np.bool_]) -> Int64s:
+def _numbers(flags: Bools) -> Int64s:
     return np.flatnonzero(flags).astype(np.int64)
 
 
@@ -222,7 +219,7 @@ class Omniscient:
         links: which URLs a page makes known, CSR [n, n], where pages are expanded, else None.
     """
 
-    def __init__(self, relevant: npt.NDArray[np.bool_], links: sparse.csr_array | None) -> None:
+    def __init__(self, relevant: Bools, links: sparse.csr_array | None) -> None:
         self._relevant, self._links = relevant, links
 
     def look(self, moment: Moment) -> Moment:

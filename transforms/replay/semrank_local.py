@@ -15,13 +15,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.transforms.columnar.arrays import (
     MAIN,
+    Bools,
+    Float64s,
     Int64s,
+    bools,
     column_array,
     concatenate,
     int64s,
@@ -58,7 +60,7 @@ from semrank.transforms.context.pages import FETCHED_SCHEMA, TERM_SCHEMA, WORD_S
 from semrank.transforms.context.words import DEFAULT_LANGUAGE, lemmas_of
 from semrank.transforms.lattice.mining import LATTICE_SCHEMA, MiningContext, bundle_rows, lattice_table, mine_bundle
 from semrank.transforms.ranking.semrank import SCORE_SCHEMA, Judge, Scoring, join_scores
-from semrank.transforms.replay.replay import Float64s, Moment, candidate_scores
+from semrank.transforms.replay.replay import Moment, candidate_scores
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.weblog import relations
 from semrank.transforms.weblog.clicks import COLUMNS as CLICK_COLUMNS
@@ -66,8 +68,6 @@ from semrank.transforms.weblog.clicks import Clicks, read_clicks, url_word_click
 from semrank.transforms.weblog.groups import minhash_groups, user_groups, user_words, users_of_several_groups
 from semrank.transforms.weblog.relations import RelationSettings
 from semrank.transforms.weblog.sequences import click_edges, sequence_rows
-
-Bools = npt.NDArray[np.bool_]
 
 VOCABULARY_SCHEMA = pa.schema(
     [
@@ -182,7 +182,7 @@ def _with_text(pages: pa.Table) -> Bools:
     """Whether each page's text counts in the words' document frequencies: it has one, and no given keywords."""
     text = pc.or_(pc.is_valid(column_array(pages["title"])), pc.is_valid(column_array(pages["text"])))
     counted = pc.and_(text, pc.is_null(column_array(pages["keywords"])))
-    return np.asarray(counted.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return bools(counted)
 
 
 def _distinct_words(tables: list[pa.Table]) -> pa.Table:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from semrank.transforms.columnar.arrays import (
+    Bools,
     Int64s,
     bounded_slices,
     column_array,
@@ -37,7 +38,7 @@ from semrank.transforms.columnar.ids import (
     without_shared_ids,
 )
 from semrank.transforms.context import describe
-from semrank.transforms.context.descriptions import BLOCKS, Bools, Descriptions, counts_matrix
+from semrank.transforms.context.descriptions import BLOCKS, Descriptions, counts_matrix
 from semrank.transforms.context.links import read_links
 from semrank.transforms.context.pages import (
     COLUMNS,

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from semrank.transforms.columnar.arrays import Bools, Int64s
 from semrank.transforms.lattice.context import Concepts
-from semrank.transforms.similarity.hierarchy import Bools, IcsRows, Int64s, WeightedHierarchy, clicked_first
+from semrank.transforms.similarity.hierarchy import IcsRows, WeightedHierarchy, clicked_first
 from semrank.transforms.similarity.word_pairs import WordPairs
 
 BOUND_UNITS = 1 << 12

@@ -26,11 +26,12 @@ import numpy.typing as npt
 import scipy
 from scipy import sparse
 
+from semrank.transforms.columnar.arrays import Float64s, Int64s
 from semrank.transforms.lattice.context import Concepts
 from semrank.transforms.similarity.base_lattice import BLOCK_CELLS, BaseLattice, RelatedWords, WordSimilarities
 from semrank.transforms.similarity.contest import Floor, Race, Search
 from semrank.transforms.similarity.every_pair import able_rows, chunks, search_chunk
-from semrank.transforms.similarity.hierarchy import ICS_UNITS, Float64s, Int64s, WeightedHierarchy
+from semrank.transforms.similarity.hierarchy import ICS_UNITS, WeightedHierarchy
 from semrank.transforms.similarity.linked import Linked, linked_parts, try_known
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.similarity.word_pairs import WordPairs

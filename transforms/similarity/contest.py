@@ -10,10 +10,9 @@ import numpy as np
 import scipy
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import group_starts
+from semrank.transforms.columnar.arrays import Bools, Float64s, Int64s, group_starts
 from semrank.transforms.lattice.context import Concepts
 from semrank.transforms.similarity.base_lattice import BaseLattice, ones
-from semrank.transforms.similarity.hierarchy import Bools, Float64s, Int64s
 from semrank.transforms.similarity.settings import EDGE_KINDS, SimilaritySettings
 
 FIRST_TRIES = 4

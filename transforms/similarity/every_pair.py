@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import group_starts
+from semrank.transforms.columnar.arrays import Float64s, Int64s, group_starts
 from semrank.transforms.similarity.base_lattice import BLOCK_CELLS, BOUND_UNITS, WordSimilarities, word_limit
 from semrank.transforms.similarity.contest import Contest, Pairs, Search, edge_counts, first_of_rows
-from semrank.transforms.similarity.hierarchy import Float64s, Int64s
 from semrank.transforms.similarity.settings import SIMILARITY_DECIMALS
 
 Float32s: TypeAlias = npt.NDArray[np.float32]

@@ -27,12 +27,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from semrank.schemas.errors import InputError
-from semrank.transforms.columnar.arrays import pointers, ragged
+from semrank.transforms.columnar.arrays import Bools, Float64s, Int32s, Int64s, group_starts, pointers, ragged
 
-Int32s: TypeAlias = npt.NDArray[np.int32]
-Int64s: TypeAlias = npt.NDArray[np.int64]
-Float64s: TypeAlias = npt.NDArray[np.float64]
-Bools: TypeAlias = npt.NDArray[np.bool_]
 Pairs: TypeAlias = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
 TopProbability: TypeAlias = str | float
 
@@ -509,7 +505,7 @@ def _closure(hierarchy: WeightedHierarchy, components: Int64s) -> tuple[Int64s, 
     # The parent's layer is above the child's, so a child is complete once all parents in deeper layers are.
     for start, end in runs(hierarchy.component_layer[ancestors[parent]]):
         targets, sources = parent[start:end], child[start:end]
-        first = np.flatnonzero(np.concatenate([[True], targets[1:] != targets[:-1]]))
+        first = group_starts(targets)
         below[targets[first]] |= np.bitwise_or.reduceat(below[sources], first, axis=0)
     return ancestors, below
 

@@ -13,10 +13,9 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import group_starts, ragged
+from semrank.transforms.columnar.arrays import Bools, Float64s, Int64s, group_starts, ragged
 from semrank.transforms.similarity.base_lattice import BLOCK_CELLS, RelatedWords, ones
 from semrank.transforms.similarity.contest import Contest, Pairs, Search, edge_counts, extensions_of, first_of_rows
-from semrank.transforms.similarity.hierarchy import Bools, Float64s, Int64s
 from semrank.transforms.similarity.word_pairs import WordPairs
 
 LINKED_ROUNDS = 3

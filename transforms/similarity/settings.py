@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from semrank.schemas.errors import InputError
-from semrank.transforms.similarity.hierarchy import Float64s, TopProbability, check_hierarchy_options
+from semrank.transforms.columnar.arrays import Float64s
+from semrank.transforms.similarity.hierarchy import TopProbability, check_hierarchy_options
 
 SIMILARITY_DECIMALS = 12
 """Similarities that differ by less are equal; float rounding stays far below, the promised exactness of 1e-9 above."""

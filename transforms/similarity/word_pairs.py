@@ -9,14 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from semrank.transforms.columnar.arrays import pointers, ragged
+from semrank.transforms.columnar.arrays import Bools, Float64s, Int32s, Int64s, pointers, ragged
 from semrank.transforms.similarity.hierarchy import (
     ICS_UNITS,
     TILE_CELLS,
-    Bools,
-    Float64s,
-    Int32s,
-    Int64s,
     WeightedHierarchy,
     runs,
     word_shares,

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from semrank.transforms.columnar.arrays import MAIN, Int64s, bounded_slices, distinct_rows, int64s, positions
+from semrank.transforms.columnar.arrays import MAIN, Bools, Int64s, bounded_slices, distinct_rows, int64s, positions
 from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables, MergePartitions, ReadParquet
 from semrank.transforms.columnar.idfilter import MIN_BITS, filter_positions
 from semrank.transforms.columnar.ids import digest_table
@@ -277,8 +276,8 @@ class _Contexts(NamedTuple):
     """Ids of the words, and which occur in the base and in the current context: int64 and bool[word count]."""
 
     word_ids: Int64s
-    in_base: npt.NDArray[np.bool_]
-    in_current: npt.NDArray[np.bool_]
+    in_base: Bools
+    in_current: Bools
 
     @classmethod
     def of(cls, vocabulary: pa.Table | None) -> _Contexts:

@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 
 from semrank.transforms.columnar.arrays import (
     Int64s,
+    bools,
     column_array,
+    group_lengths,
     group_starts,
     int64s,
     list_column,
@@ -114,11 +116,11 @@ def read_clicks(table: pa.Table, words_of: WordsOf) -> Clicks:
         words_of: gives the words of queries; not asked where a row brings its `keywords`.
     """
     queries = column_array(table["query"]).dictionary_encode()
-    query_numbers = np.asarray(queries.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+    query_numbers = int64s(queries.indices)
     texts = pc.cast(queries.dictionary, pa.string())
     given = column_array(table["keywords"])
     given_indptr, given_words = list_parts(given)
-    lacking = np.asarray(pc.is_null(given).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    lacking = bools(pc.is_null(given))
     asked = np.zeros(len(texts), dtype=np.bool_)
     asked[query_numbers[lacking]] = True
     text_indptr, text_words = list_parts(words_of(texts.filter(pa.array(asked))))
@@ -126,7 +128,7 @@ def read_clicks(table: pa.Table, words_of: WordsOf) -> Clicks:
 
     distinct = pa.concat_arrays([text_words.cast(pa.string()), given_words.cast(pa.string())]).dictionary_encode()
     digests = text_digests(distinct.dictionary)
-    numbers = np.asarray(distinct.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+    numbers = int64s(distinct.indices)
     starts, lengths = len(text_words) + given_indptr[:-1], np.diff(given_indptr)
     starts[lacking], lengths[lacking] = text_indptr[asked_number], np.diff(text_indptr)[asked_number]
     click, place = ragged(starts, lengths)
@@ -160,7 +162,7 @@ def url_word_clicks(clicks: Clicks) -> pa.Table:
     keys = row_keys(url, clicks.word)
     order = np.argsort(keys)
     starts = group_starts(keys[order])
-    counts = np.diff(np.append(starts, len(url))).astype(np.int64)
+    counts = group_lengths(starts, len(url))
     first = order[starts]
     return pa.table(
         [pa.array(url[first]), pa.array(clicks.word[first]), pa.array(counts)], schema=URL_WORD_CLICKS_SCHEMA
@@ -178,14 +180,14 @@ def _text_ids(column: pa.ChunkedArray) -> tuple[Int64s, Int64s]:
     """Ids of a column's strings, and the digests of its distinct strings."""
     encoded = column_array(column).dictionary_encode()
     digests = text_digests(encoded.dictionary)
-    return digests[np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64), 0], digests
+    return digests[int64s(encoded.indices), 0], digests
 
 
 def _optional_ids(column: pa.ChunkedArray) -> Int64s:
     """Ids of a column's strings, 0 where there is none."""
     array = column_array(column)
     ids = np.zeros(len(array), dtype=np.int64)
-    valid = np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    valid = bools(pc.is_valid(array))
     if valid.any():
         ids[valid] = text_ids(array.drop_null())
     return ids

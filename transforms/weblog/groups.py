@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from semrank.transforms.columnar.arrays import Int64s, group_starts, int64s
+from semrank.transforms.columnar.arrays import Int64s, group_starts, int64s, is_new_row
 from semrank.transforms.columnar.ids import combine_ids, mix_bits
 from semrank.transforms.weblog.clicks import NO_GROUP, Clicks
 
@@ -71,6 +71,5 @@ def minhash_groups(words: pa.Table) -> pa.Table:
 def _distinct_pairs(first: Int64s, second: Int64s, schema: pa.Schema) -> pa.Table:
     order = np.lexsort((second, first))
     first, second = first[order], second[order]
-    new = np.ones(len(first), dtype=np.bool_)
-    new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    new = is_new_row(first, second)
     return pa.table([first[new], second[new]], schema=schema)

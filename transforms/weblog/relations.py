@@ -12,19 +12,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.transforms.columnar.arrays import (
+    Bools,
     Int64s,
+    group_lengths,
     group_starts,
+    group_sums,
     int64s,
+    is_new_row,
     members,
+    places_in_groups,
     positions,
     ragged,
     row_keys,
     sum_by_key,
+    sum_rows,
 )
 from semrank.transforms.columnar.ids import combine_ids, text_ids
 from semrank.transforms.weblog.clicks import Clicks
@@ -74,7 +79,7 @@ def scope_rows(clicks: Clicks, vocabulary: Int64s, several: pa.Table | None, gro
         url, word = np.concatenate([url, url[own]]), np.concatenate([word, word[own]])
         scope = np.concatenate([scope, user_scope])
         counts = np.concatenate([counts, np.zeros(len(user), dtype=np.int64)])
-    return _sum_scopes(url, scope, word, counts)
+    return pa.table(sum_rows((url, scope, word), counts), schema=SCOPE_SCHEMA)
 
 
 def _replaced_groups(user: Int64s, groups: pa.Table) -> Int64s:
@@ -83,15 +88,6 @@ def _replaced_groups(user: Int64s, groups: pa.Table) -> Int64s:
     place = positions(users[order], user)
     found = int64s(groups["group"])[order][place]
     return np.where(place >= 0, found, user)
-
-
-def _sum_scopes(url: Int64s, scope: Int64s, word: Int64s, clicks: Int64s) -> pa.Table:
-    keys = row_keys(url, scope, word)
-    order = np.argsort(keys)
-    starts = group_starts(keys[order])
-    sums = np.add.reduceat(clicks[order], starts) if len(starts) else clicks
-    first = order[starts]
-    return pa.table([url[first], scope[first], word[first], sums], schema=SCOPE_SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -115,7 +111,7 @@ class RelationSettings:
     needs_word: bool = False
     query: tuple[str, ...] = ()
 
-    def topic_words(self, word_ids: Int64s, in_base: npt.NDArray[np.bool_]) -> Int64s:
+    def topic_words(self, word_ids: Int64s, in_base: Bools) -> Int64s:
         """Ids of the words of the topic, ascending.
 
         Args:
@@ -146,36 +142,33 @@ def leading_words(rows: pa.Table, max_words: int) -> pa.Table:
     Returns:
         Distinct (url_id, scope, word), sorted by them, a table of `SCOPE_SCHEMA`.
     """
-    merged = _sum_scopes(*(int64s(rows[name]) for name in ("url_id", "scope", "word", "clicks")))
-    number, count = _numbered(int64s(merged["url_id"]))
+    merged = sum_rows([int64s(rows[name]) for name in ("url_id", "scope", "word")], int64s(rows["clicks"]))
+    url, _, word, clicks = merged
+    number, count = _numbered(url)
     # Few URLs have so many rows that they may have too many words.
     crowded = np.bincount(number, minlength=count) > max_words
     place = np.flatnonzero(crowded[number]) if count else number
     if not len(place):
-        return merged
-    url, word = number[place], int64s(merged["word"])[place]
+        return pa.table(merged, schema=SCOPE_SCHEMA)
+    url, word = number[place], word[place]
     keys = row_keys(url, word)
     order = np.argsort(keys)
     starts = group_starts(keys[order])
-    totals = np.add.reduceat(int64s(merged["clicks"])[place[order]], starts)
+    totals = group_sums(clicks[place[order]], starts)
     pair_url, pair_word = url[order[starts]], word[order[starts]]
     by_clicks = np.argsort(row_keys(pair_url, -totals, pair_word))
     rank_start = group_starts(pair_url[by_clicks])
-    lengths = np.diff(np.append(rank_start, len(by_clicks)))
-    rank = np.arange(len(by_clicks)) - np.repeat(rank_start, lengths)
+    rank = places_in_groups(rank_start, len(by_clicks))
     follows = np.ones(len(starts), dtype=np.bool_)
     follows[by_clicks[rank < max_words]] = False
     keep = np.ones(len(number), dtype=np.bool_)
-    keep[place[order[np.repeat(follows, np.diff(np.append(starts, len(order))))]]] = False
-    return merged.filter(pa.array(keep))
+    keep[place[order[np.repeat(follows, group_lengths(starts, len(order)))]]] = False
+    return pa.table([column[keep] for column in merged], schema=SCOPE_SCHEMA)
 
 
 def _numbered(*sorted_columns: Int64s) -> tuple[Int64s, int]:
     """The number of each run of equal rows, int64[n] from 0, and how many there are."""
-    fresh = np.zeros(len(sorted_columns[0]), dtype=np.bool_)
-    for column in sorted_columns:
-        fresh[1:] |= column[1:] != column[:-1]
-    numbers = np.cumsum(fresh, dtype=np.int64)
+    numbers = np.cumsum(is_new_row(*sorted_columns), dtype=np.int64) - 1
     return numbers, int(numbers[-1]) + 1 if len(numbers) else 0
 
 
@@ -193,7 +186,7 @@ def isa_pairs(rows: pa.Table, word_count: int) -> Iterator[pa.Table]:
     if not len(url):
         return
     starts = group_starts(_numbered(url, scope)[0])
-    ends = np.repeat(np.append(starts[1:], len(url)), np.diff(np.append(starts, len(url))))
+    ends = np.repeat(np.append(starts[1:], len(url)), group_lengths(starts, len(url)))
     later = ends - np.arange(len(url)) - 1
     page, _ = _numbered(url)
     for begin, end in _witness_chunks(page, later):
@@ -205,7 +198,7 @@ def isa_pairs(rows: pa.Table, word_count: int) -> Iterator[pa.Table]:
 def _witness_chunks(witness: Int64s, work: Int64s) -> Iterator[tuple[int, int]]:
     """Ranges of whole witnesses, whose numbers are sorted, with about `PAIR_BUDGET` pairs each."""
     starts = group_starts(witness)
-    total = np.add.reduceat(work, starts)
+    total = group_sums(work, starts)
     chunk = np.cumsum(total) // PAIR_BUDGET
     cuts = np.append(starts[group_starts(chunk)], len(witness))
     yield from zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
@@ -222,7 +215,7 @@ def _count_witnesses(source: Int64s, target: Int64s, witness: Int64s, word_count
     keys = np.sort(pair * span + witness)
     pair = keys[group_starts(keys)] // span
     starts = group_starts(pair)
-    counts = np.diff(np.append(starts, len(pair))).astype(np.int64)
+    counts = group_lengths(starts, len(pair))
     pair = pair[starts] if distinct is None else distinct[pair[starts]]
     return pa.table([pair // word_count, pair % word_count, counts], schema=PAIR_SCHEMA)
 
@@ -244,7 +237,7 @@ def merge_pairs(parts: Iterable[pa.Table]) -> pa.Table:
     return sum_by_key(pa.concat_tables([merged, *held]), "support")
 
 
-def link_witnesses(links: pa.Table, rows: pa.Table, in_base: npt.NDArray[np.bool_]) -> Iterator[pa.Table]:
+def link_witnesses(links: pa.Table, rows: pa.Table, in_base: Bools) -> Iterator[pa.Table]:
     """The first half of Part-Of: the words of each link's source, sent along the link.
 
     Args:
@@ -285,7 +278,7 @@ def _work_chunks(work: Int64s) -> Iterator[tuple[int, int]]:
     yield from zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
 
 
-def part_of_pairs(witnesses: pa.Table, rows: pa.Table, in_current: npt.NDArray[np.bool_]) -> Iterator[pa.Table]:
+def part_of_pairs(witnesses: pa.Table, rows: pa.Table, in_current: Bools) -> Iterator[pa.Table]:
     """The second half of Part-Of: words of a link's source with words of its target clicked in the same scope.
 
     Args:
@@ -309,7 +302,7 @@ def part_of_pairs(witnesses: pa.Table, rows: pa.Table, in_current: npt.NDArray[n
     key, word = key[order], int64s(words["word"])[order]
     begins = group_starts(key)
     found = positions(key[begins], combine_ids(target, int64s(witnesses["scope"]))[by_link])
-    lengths = np.where(found >= 0, np.diff(np.append(begins, len(key)))[found], 0)
+    lengths = np.where(found >= 0, group_lengths(begins, len(key))[found], 0)
     begin, source_word = begins[found], int64s(witnesses["word"])[by_link]
     for low, high in _witness_chunks(link, lengths):
         row, place = ragged(begin[low:high], lengths[low:high])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from semrank.transforms.columnar.arrays import group_starts, int64s, row_keys
+from semrank.transforms.columnar.arrays import int64s, row_keys, sum_rows
 from semrank.transforms.weblog.clicks import Clicks
 
 SEQUENCE_GAP_SECONDS = 30 * 60
@@ -43,14 +43,5 @@ def click_edges(rows: pa.Table) -> pa.Table:
     url, time, visit = url[order], time[order], visit[order]
     follows = (visit[1:] == visit[:-1]) & (time[1:] - time[:-1] <= SEQUENCE_GAP_SECONDS * 1_000_000)
     follows &= url[1:] != url[:-1]
-    return count_edges(url[:-1][follows], url[1:][follows], np.ones(int(follows.sum()), dtype=np.int64))
-
-
-def count_edges(source: np.ndarray, target: np.ndarray, clicks: np.ndarray) -> pa.Table:
-    """Edges with their counts added where they stand more than once, a table of `CLICK_EDGE_SCHEMA`, sorted."""
-    keys = row_keys(source, target)
-    order = np.argsort(keys)
-    starts = group_starts(keys[order])
-    sums = np.add.reduceat(clicks[order], starts) if len(starts) else clicks
-    first = order[starts]
-    return pa.table([source[first], target[first], sums], schema=CLICK_EDGE_SCHEMA)
+    steps = np.ones(int(follows.sum()), dtype=np.int64)
+    return pa.table(sum_rows((url[:-1][follows], url[1:][follows]), steps), schema=CLICK_EDGE_SCHEMA)

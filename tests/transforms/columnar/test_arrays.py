@@ -15,12 +15,16 @@ from semrank.transforms.columnar.arrays import (
     PARTITION_BYTES,
     bounded_slices,
     distinct_rows,
+    group_lengths,
     group_starts,
+    group_sums,
+    is_new_row,
     list_column,
     list_parts,
     members,
     partition_count,
     partition_numbers,
+    places_in_groups,
     pointers,
     positions,
     ragged,
@@ -28,6 +32,7 @@ from semrank.transforms.columnar.arrays import (
     split_by_partition,
     split_by_value,
     sum_by_key,
+    sum_rows,
 )
 
 SMALL = st.integers(-3, 3)
@@ -74,7 +79,30 @@ def test_look_up(ids: list[int], wanted: list[int]) -> None:
 @given(st.lists(SMALL))
 def test_groups_begin_where_the_key_changes(keys: list[int]) -> None:
     runs = [[place for place, _ in run] for _, run in groupby(enumerate(sorted(keys)), key=lambda pair: pair[1])]
-    assert group_starts(int64(sorted(keys))).tolist() == [run[0] for run in runs]
+    starts = group_starts(int64(sorted(keys)))
+    assert starts.tolist() == [run[0] for run in runs]
+    assert group_lengths(starts, len(keys)).tolist() == [len(run) for run in runs]
+    assert places_in_groups(starts, len(keys)).tolist() == [place for run in runs for place in range(len(run))]
+    assert group_sums(np.arange(len(keys)), starts).tolist() == [sum(run) for run in runs]
+
+
+@given(st.lists(st.tuples(SMALL | WIDE, SMALL, st.integers(1, 5)), max_size=15))
+def test_rows_with_equal_keys_are_added_up(rows: list[tuple[int, int, int]]) -> None:
+    expected: Counter[tuple[int, int]] = Counter()
+    for first, second, count in rows:
+        expected[first, second] += count
+    first, second, counts = (int64([row[place] for row in rows]) for place in range(3))
+    found = sum_rows((first, second), counts)
+    assert list(zip(*(column.tolist() for column in found), strict=True)) == [
+        (*key, expected[key]) for key in sorted(expected)
+    ]
+
+
+@given(st.lists(st.tuples(SMALL, SMALL)))
+def test_rows_are_new_where_any_column_changes(rows: list[tuple[int, int]]) -> None:
+    columns = [int64([row[place] for row in sorted(rows)]) for place in range(2)]
+    found = [row for row, new in zip(sorted(rows), is_new_row(*columns).tolist(), strict=True) if new]
+    assert found == sorted(set(rows))
 
 
 @given(st.lists(SMALL | WIDE), st.integers(1, 5))

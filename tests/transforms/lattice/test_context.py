@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from semrank.transforms.columnar.arrays import Int64s
-from semrank.transforms.lattice.context import Concepts, FormalContext, Int32s, enumeration_yields_top, top_concept
+from semrank.transforms.columnar.arrays import Int32s, Int64s
+from semrank.transforms.lattice.context import Concepts, FormalContext, enumeration_yields_top, top_concept
 from tests.transforms.lattice.oracle import concepts_by_definition, contexts, listed
 
 ROWS = [[3, 4, 5], [0, 1, 2, 3, 5], [0, 1, 2, 3], [1, 2, 4, 5], [1, 3, 4, 5]]

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from semrank.transforms.columnar.arrays import Float64s
 from semrank.transforms.ranking import exact_sums
 
 VALUES = arrays.arrays(np.float64, st.tuples(st.integers(0, 30), st.just(3)), elements=st.floats(-1000, 1000, width=32))
 
 
 @given(VALUES, st.integers(0, 30))
-def test_moments_are_those_of_all_rows(values: exact_sums.Float64s, cut: int) -> None:
+def test_moments_are_those_of_all_rows(values: Float64s, cut: int) -> None:
     limbs = exact_sums.product_limbs(values[:cut]) + exact_sums.product_limbs(values[cut:])
     moments = exact_sums.Moments(limbs, 3)
     assert moments.count == len(values)

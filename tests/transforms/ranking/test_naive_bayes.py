@@ -6,7 +6,6 @@ import math
 import random
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -16,6 +15,7 @@ from scipy import sparse
 from sklearn.naive_bayes import MultinomialNB
 
 from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.arrays import Int64s
 from semrank.transforms.ranking.naive_bayes import (
     NaiveBayes,
     NaiveBayesSettings,
@@ -23,8 +23,6 @@ from semrank.transforms.ranking.naive_bayes import (
     class_counts,
     posteriors,
 )
-
-Int64s = npt.NDArray[np.int64]
 
 
 @st.composite

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from semrank.transforms.columnar.arrays import Float64s
 from semrank.transforms.replay.replay import (
-    Float64s,
     Moment,
     Omniscient,
     candidate_scores,

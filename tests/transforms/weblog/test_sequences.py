@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semrank.transforms.columnar.arrays import int64s
-from semrank.transforms.weblog.sequences import CLICK_EDGE_SCHEMA, SEQUENCE_SCHEMA, click_edges, count_edges
+from semrank.transforms.weblog.sequences import CLICK_EDGE_SCHEMA, SEQUENCE_SCHEMA, click_edges
 
 MINUTES_30 = 30 * 60 * 1_000_000
 Row = tuple[int, int, int, int, int, int]
@@ -70,12 +69,3 @@ def test_order_of_rows_does_not_matter(rows: list[Row], random: object) -> None:
 )
 def test_what_ends_a_sequence(second: Row, edges: int) -> None:
     assert click_edges(table_of([(7, 0, 0, 0, 0, 1), second])).num_rows == edges
-
-
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(1, 5)), max_size=15))
-def test_counts_are_added(edges: list[tuple[int, int, int]]) -> None:
-    columns = [int64s(pa.array([edge[place] for edge in edges], pa.int64())) for place in range(3)]
-    expected: Counter[tuple[int, int]] = Counter()
-    for source, target, clicks in edges:
-        expected[source, target] += clicks
-    assert listed(count_edges(*columns)) == sorted(expected.items())

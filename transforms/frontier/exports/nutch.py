@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from semrank.transforms.columnar.arrays import Float64s, Int64s
 from semrank.transforms.frontier.exports.rows import joined, priority, text
 
 FETCH_INTERVAL = 2_592_000
@@ -45,7 +46,7 @@ def lines(tables: Iterator[pa.Table], *, fetch_interval: int = FETCH_INTERVAL) -
         yield joined(rows["url"], *fields)
 
 
-def descending_steps(value: npt.NDArray[np.float64], ceiling: int | None) -> npt.NDArray[np.int64]:
+def descending_steps(value: Float64s, ceiling: int | None) -> Int64s:
     """Numbers of single-precision scores that fall from row to row, int64[n], as near to the values as that allows.
 
     Positive floating point numbers are ordered as their bits are (IEEE 754), so the bits count them in steps; 1.0 is
@@ -66,6 +67,6 @@ def descending_steps(value: npt.NDArray[np.float64], ceiling: int | None) -> npt
     return np.maximum(np.minimum.accumulate(steps + place) - place, 0)
 
 
-def step_scores(steps: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+def step_scores(steps: Int64s) -> npt.NDArray[np.float32]:
     """The scores of steps, float32[n]; none is 1.0."""
     return (steps + (steps >= _INJECTED)).astype(np.int32).view(np.float32)

@@ -9,13 +9,12 @@ from functools import partial
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import FRONTIER, REJECTS, TableSchema, conform
-from semrank.transforms.columnar.arrays import column_array, int64s
+from semrank.transforms.columnar.arrays import Float64s, Int64s, bools, column_array, int64s
 from semrank.transforms.frontier.rules import EVERYWHERE, Rules
 
 STAGE = "export"
@@ -107,14 +106,14 @@ class Selection:
         rows = rows.filter(rows["selected"])
         reasons = pc.coalesce(self.rules.reasons(rows["url"], rows["host"]), find_faults(rows, self.faults))
         if self.most is not None:
-            good = np.asarray(pc.is_null(reasons).to_numpy(zero_copy_only=False), dtype=np.bool_)
+            good = bools(pc.is_null(reasons))
             within = self.taken + np.cumsum(good) - good < self.most
             rows, reasons = rows.filter(pa.array(within)), reasons.filter(pa.array(within))
         taken = rows.filter(pc.is_null(reasons))
         self.taken += taken.num_rows
         return taken, self._rejects(rows, reasons)
 
-    def _check_order(self, ranks: npt.NDArray[np.int64]) -> None:
+    def _check_order(self, ranks: Int64s) -> None:
         before = np.concatenate([[self.last_rank], ranks[:-1]])
         wrong = np.flatnonzero(ranks <= before)
         if len(wrong):
@@ -142,7 +141,7 @@ def find_faults(rows: pa.Table, faults: tuple[Fault, ...]) -> pa.Array:
     return column_array(reasons)
 
 
-def priority(rows: pa.Table) -> npt.NDArray[np.float64]:
+def priority(rows: pa.Table) -> Float64s:
     """What the frontier is ordered by: score times probability of a change where that counts; float64[n]."""
     chance = pc.fill_null(column_array(rows["change_probability"]), 1.0)
     return np.asarray(pc.multiply(column_array(rows["score"]), chance), dtype=np.float64)
