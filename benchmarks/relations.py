@@ -31,9 +31,10 @@ from semrank.transforms.columnar.arrays import column_array, distinct_rows, int6
 from semrank.transforms.columnar.beam import FilterIds, MapTables, ReadParquet, WritePartitions
 from semrank.transforms.columnar.idfilter import filter_bits, filter_positions
 from semrank.transforms.columnar.ids import text_ids
-from semrank.transforms.context.beam import VOCABULARY_SCHEMA, clicked_links, prepare_filter
+from semrank.transforms.context.beam import clicked_links, prepare_filter
 from semrank.transforms.context.links import COLUMNS as LINK_COLUMNS
 from semrank.transforms.context.links import followed_links, read_links
+from semrank.transforms.context.objects import VOCABULARY_SCHEMA
 from semrank.transforms.context.words import lemmas_of
 from semrank.transforms.weblog.beam import LearnRelations
 from semrank.transforms.weblog.clicks import NO_GROUP

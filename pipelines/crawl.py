@@ -8,18 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from semrank.pipelines import folders
 from semrank.pipelines.manifest import Manifest
+from semrank.pipelines.selection import SELECTION_COLUMNS, Selection
 from semrank.pipelines.topic import stored_topic
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import FRONTIER, HARVEST
 from semrank.transforms.columnar import files
-from semrank.transforms.frontier.budgets import is_known
-
-_COLUMNS = FRONTIER.columns("host", "score", "selected", "last_fetched_at", "status", "held_back")
 
 
 @dataclass(frozen=True)
@@ -79,11 +74,9 @@ def round_figures(folder: str, first_topic: Mapping[str, float] | None = None) -
         InputError: the round is unfinished or damaged.
     """
     manifest = Manifest.of(folder, "round")
-    total, held = _Selection(), dict[str, int]()
-    for part in folders.read_parts(folder, _COLUMNS):
+    total = Selection()
+    for part in folders.read_parts(folder, FRONTIER.columns(*SELECTION_COLUMNS)):
         total.add(part)
-        for entry in pc.value_counts(part["held_back"].combine_chunks().drop_null()).to_pylist():
-            held[entry["values"]] = held.get(entry["values"], 0) + entry["counts"]
     # Rounds of rankers that do not look at texts name no topic.
     described = stored_topic(manifest) or {"words": [], "relevance": None}
     topic = {word: float(weight) for word, weight in described["words"]}
@@ -92,11 +85,11 @@ def round_figures(folder: str, first_topic: Mapping[str, float] | None = None) -
         ranker=manifest.text("parameters", "ranker"),
         ranked=manifest.whole("rows", FRONTIER.name),
         selected=total.selected,
-        new=total.new,
-        known=total.selected - total.new,
+        new=total.selected - total.known,
+        known=total.known,
         hosts=len(total.hosts),
         mean_score=total.score / total.selected if total.selected else None,
-        held_back=dict(sorted(held.items())),
+        held_back=dict(sorted(total.held.items())),
         harvested=manifest.whole("rows", HARVEST.name),
         relevance=described["relevance"],
         rejected=sum(manifest.members("rejected").values()),
@@ -105,21 +98,6 @@ def round_figures(folder: str, first_topic: Mapping[str, float] | None = None) -
         drift=_drift(topic, topic if first_topic is None else first_topic),
         queue=manifest.text("inputs", "queue", "path"),
     )
-
-
-class _Selection:
-    """Sums over the selected URLs of a frontier that is read part by part."""
-
-    def __init__(self) -> None:
-        self.selected, self.new, self.score = 0, 0, 0.0
-        self.hosts: set[str] = set()
-
-    def add(self, part: pa.Table) -> None:
-        chosen = part.filter(part["selected"])
-        self.selected += chosen.num_rows
-        self.new += chosen.num_rows - int(pc.sum(is_known(chosen)).as_py() or 0)
-        self.score += math.fsum(chosen["score"].to_pylist())
-        self.hosts.update(pc.unique(chosen["host"]).to_pylist())
 
 
 def _drift(topic: Mapping[str, float], first: Mapping[str, float]) -> float | None:

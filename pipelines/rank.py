@@ -87,7 +87,6 @@ from semrank.transforms.context.beam import (
     HARVEST_SCHEMA,
     HARVESTED,
     HARVESTED_SCHEMA,
-    VOCABULARY_SCHEMA,
     DescribeUrls,
     Harvest,
     Partitions,
@@ -98,7 +97,7 @@ from semrank.transforms.context.beam import (
 )
 from semrank.transforms.context.memory import HARVEST as HELD_HARVEST
 from semrank.transforms.context.nouns import check_tagger
-from semrank.transforms.context.objects import object_words, with_clicks
+from semrank.transforms.context.objects import VOCABULARY_SCHEMA, object_words, with_clicks
 from semrank.transforms.context.words import lemmas_of
 from semrank.transforms.frontier.beam import HoldToDepth, WeighChanges, WriteFrontier
 from semrank.transforms.frontier.budgets import Limits

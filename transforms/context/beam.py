@@ -17,10 +17,7 @@ from semrank.transforms.columnar.arrays import (
     column_array,
     distinct_rows,
     int64s,
-    list_column,
-    list_parts,
     members,
-    positions,
     sum_by_key,
 )
 from semrank.transforms.columnar.beam import (
@@ -35,6 +32,7 @@ from semrank.transforms.columnar.beam import (
 from semrank.transforms.columnar.idfilter import IdFilter, filter_positions
 from semrank.transforms.columnar.ids import IdCollisionError, digest_table, shared_ids
 from semrank.transforms.context import describe, links, objects, pages
+from semrank.transforms.context.evidence import Evidence
 from semrank.transforms.context.memory import DESCRIBED, HARVEST
 from semrank.transforms.weblog.memory import VOCABULARY
 
@@ -53,17 +51,6 @@ HARVESTED_SCHEMA = pa.schema(
     [pa.field("url_id", pa.int64()), pa.field("seed", pa.bool_()), pa.field("queued", pa.bool_())]
 )
 """The same without addresses, to be broadcast."""
-
-VOCABULARY_SCHEMA = pa.schema(
-    [
-        pa.field("word", pa.string()),
-        pa.field("word_id", pa.int64()),
-        pa.field("clicks", pa.int64()),
-        pa.field("base_support", pa.int64()),
-        pa.field("current_support", pa.int64()),
-    ]
-)
-"""A keyword of the contexts; a word's number is its place in the order of the words."""
 
 DISCOVERED, CURRENT, KNOWN, EDGES, DIGESTS, ANCHORS, LINKS = (
     "discovered",
@@ -483,7 +470,7 @@ def _described(
         terms, words = pages.address_words(*_addressed(harvest, told, request), settings.language, nouns=settings.nouns)
         told["addresses"] = terms
         yield pages.WORDS, words
-    evidence = objects.Evidence(queue=queue, **{name: told[name] for name in _OBJECT_KINDS if name in told})
+    evidence = Evidence(queue=queue, harvested=harvest.select(describe.HARVESTED_SCHEMA.names), **told)
     made = dict(objects.make_objects(evidence, prepared.words, settings))
     yield from made.items()
     base = np.unique(int64s(made[objects.BASE]["url_id"])) if made else np.zeros(0, dtype=np.int64)
@@ -491,14 +478,7 @@ def _described(
     if request.nodes:
         yield NODES, objects.graph_nodes(made.get(MAIN), harvest)
     if request.descriptions:
-        known = {name: told.get(name) for name in _DESCRIPTION_KINDS}
-        described = describe.Evidence(
-            harvested=harvest.select(describe.HARVESTED_SCHEMA.names),
-            current=told["discovered"],
-            query=told["clicked"],
-            **known,
-        )
-        for kind, table in describe.describe_urls(described, prepared.harvested):
+        for kind, table in describe.describe_urls(evidence, prepared.harvested):
             yield DESCRIPTIONS if kind == MAIN else PLACES, table
 
 
@@ -510,19 +490,6 @@ _COMBINED: dict[str, Combine] = {
     "linkers": partial(sum_by_key, counts="count"),
 }
 """What several parts tell of one URL is added up before it travels."""
-
-_OBJECT_KINDS = ("discovered", "known", "edges", "fetched", "terms", "given", "anchors", "addresses", "clicked")
-_DESCRIPTION_KINDS = (
-    "fetched",
-    "terms",
-    "given",
-    "lead",
-    "anchor",
-    "around",
-    "addresses",
-    "linkers",
-    "near",
-)
 
 
 def _addressed(harvest: pa.Table, told: dict[str, pa.Table | None], request: Request) -> tuple[Int64s, pa.Array]:
@@ -551,23 +518,9 @@ def _named_words(
     if words is None:
         return
     if supports is not None:
-        yield MAIN, _keywords(words, supports, clicks)
+        yield MAIN, objects.keywords(words, supports, clicks)
     if places is not None:
         yield DESCRIPTIONS, describe.vocabulary_part(places, words)
-
-
-def _keywords(words: pa.Table, supports: pa.Table, clicks: pa.Table | None) -> pa.Table:
-    summed = supports.group_by("word_id").aggregate([("base", "sum"), ("current", "sum")])
-    used = summed.sort_by("word_id")
-    ids = int64s(used["word_id"])
-    named = pages.named_words(words, ids)
-    counts = np.zeros(len(ids), dtype=np.int64)
-    if clicks is not None:
-        place = positions(ids, int64s(clicks["word_id"]))
-        np.add.at(counts, place[place >= 0], int64s(clicks["clicks"])[place >= 0])
-    return pa.table(
-        [named["word"], named["word_id"], counts, used["base_sum"], used["current_sum"]], schema=VOCABULARY_SCHEMA
-    )
 
 
 def _number_words(contexts: pa.Table | None, descriptions: pa.Table | None) -> Iterator[tuple[str, pa.Table]]:
@@ -585,23 +538,6 @@ def _refuse_shared(ids: pa.Table | None) -> Iterator[pa.Table]:
     if ids is not None:
         raise IdCollisionError(int64s(ids["url_id"]).tolist()[:MOST_SHARED])
     yield from ()
-
-
-def number_words(table: pa.Table, vocabulary_ids: Int64s) -> pa.Table:
-    """Objects with word numbers, ascending, in place of word ids.
-
-    Args:
-        table: objects of `OBJECT_SCHEMA`.
-        vocabulary_ids: word id of each word number, int64[v].
-    """
-    order = np.argsort(vocabulary_ids)
-    indptr, words = list_parts(table["words"])
-    numbers = order[positions(vocabulary_ids[order], int64s(words))]
-    owner = np.repeat(np.arange(table.num_rows, dtype=np.int64), np.diff(indptr))
-    numbers = numbers[np.lexsort((numbers, owner))]
-    return table.set_column(
-        table.schema.get_field_index("words"), "words", list_column(pa.array(numbers.astype(np.int64)), indptr)
-    )
 
 
 def prepare_filter(clicked: pa.Table | None, *, bits: int) -> IdFilter:

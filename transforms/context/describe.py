@@ -35,6 +35,7 @@ from semrank.transforms.columnar.arrays import (
 from semrank.transforms.columnar.ids import text_digests
 from semrank.transforms.context import pages
 from semrank.transforms.context.descriptions import BLOCKS, DESCRIPTION_SCHEMA
+from semrank.transforms.context.evidence import Evidence
 from semrank.transforms.context.links import Links
 from semrank.transforms.context.pages import (
     SOURCE_SCHEMA,
@@ -250,35 +251,6 @@ def anchor_evidence(
     yield WORDS, words_table(told.words, digests)
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """A partition's rows about its URLs; tables are None where it has none.
-
-    Attributes:
-        harvested: harvested URLs (`HARVESTED_SCHEMA`).
-        current: URLs to rank (`ID_SCHEMA`), may repeat.
-        fetched: fetched pages (`pages.FETCHED_SCHEMA`).
-        terms: words of titles and texts (`TERM_SCHEMA`), as are those of `lead`, `anchor`, `around` and `query`.
-        given: words that are given for pages in place of a text.
-        addresses: words of addresses.
-        linkers: harvested pages that link to a URL (`NEIGHBOUR_SCHEMA`), may repeat.
-        near: harvested URLs clicked next to a URL (`NEIGHBOUR_SCHEMA`).
-    """
-
-    harvested: pa.Table | None = None
-    current: pa.Table | None = None
-    fetched: pa.Table | None = None
-    terms: pa.Table | None = None
-    given: pa.Table | None = None
-    lead: pa.Table | None = None
-    anchor: pa.Table | None = None
-    around: pa.Table | None = None
-    query: pa.Table | None = None
-    addresses: pa.Table | None = None
-    linkers: pa.Table | None = None
-    near: pa.Table | None = None
-
-
 def describe_urls(evidence: Evidence, harvested: Int64s) -> Iterator[tuple[str, pa.Table]]:
     """The descriptions of a partition's known URLs.
 
@@ -292,16 +264,20 @@ def describe_urls(evidence: Evidence, harvested: Int64s) -> Iterator[tuple[str, 
     """
     seeds = HARVESTED_SCHEMA.empty_table() if evidence.harvested is None else evidence.harvested.sort_by("url_id")
     seed_ids = int64s(seeds["url_id"])
-    found = np.zeros(0, dtype=np.int64) if evidence.current is None else int64s(evidence.current["url_id"])
+    found = np.zeros(0, dtype=np.int64) if evidence.discovered is None else int64s(evidence.discovered["url_id"])
     ids = np.union1d(seed_ids, found)
     place = positions(harvested, ids)
     fetched, described = _page_flags(evidence.fetched, ids)
     seed = bools(seeds["seed"])[np.maximum(positions(seed_ids, ids), 0)] if len(seed_ids) else np.zeros_like(fetched)
     flags = [seed & (place >= 0), place >= 0, place < 0, fetched, described]
 
-    blocks = {name: _counts(getattr(evidence, name), ids) for name in ("lead", "around", "query")}
-    blocks["text"] = _counts(evidence.terms, ids, evidence.given)
-    blocks["anchor"] = _counts(evidence.anchor, ids, evidence.addresses)
+    blocks = {
+        "text": _counts(evidence.terms, ids, evidence.given),
+        "lead": _counts(evidence.lead, ids),
+        "anchor": _counts(evidence.anchor, ids, evidence.addresses),
+        "around": _counts(evidence.around, ids),
+        "query": _counts(evidence.clicked, ids),
+    }
     columns = [pa.array(ids), *map(pa.array, flags), pa.array(place)]
     for name in BLOCKS:
         columns += blocks[name].columns(len(ids))

@@ -30,10 +30,13 @@ from semrank.transforms.columnar.arrays import (
     places_in_groups,
     pointers,
     positions,
+    row_keys,
     sum_rows,
 )
 from semrank.transforms.columnar.ids import text_ids
+from semrank.transforms.context.evidence import Evidence
 from semrank.transforms.context.links import CLICK_IN, CLICK_OUT
+from semrank.transforms.context.pages import named_words
 from semrank.transforms.streams.urls import host_of
 
 OBJECT_SCHEMA = pa.schema(
@@ -66,6 +69,17 @@ NODE_SCHEMA = pa.schema(
 """A known URL as the node of a graph."""
 
 SUPPORT_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("word_id", "base", "current")])
+VOCABULARY_SCHEMA = pa.schema(
+    [
+        pa.field("word", pa.string()),
+        pa.field("word_id", pa.int64()),
+        pa.field("clicks", pa.int64()),
+        pa.field("base_support", pa.int64()),
+        pa.field("current_support", pa.int64()),
+    ]
+)
+"""A keyword of the contexts; a word's number is its place in the order of the words."""
+
 OBJECT_WORD_SCHEMA = pa.schema([pa.field("url_id", pa.int64()), pa.field("word", pa.int64())])
 
 BASE, SUPPORTS = "base", "supports"
@@ -107,25 +121,6 @@ class Corpus:
         return np.asarray(np.log((self.documents + 1) / frequency), dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """A partition's rows about its URLs; tables are None where it has none (see `pages` and `links` for schemas).
-
-    `queue` has the queue's URLs with their addresses (`links.DISCOVERED_SCHEMA`).
-    """
-
-    queue: pa.Table | None = None
-    discovered: pa.Table | None = None
-    known: pa.Table | None = None
-    edges: pa.Table | None = None
-    fetched: pa.Table | None = None
-    terms: pa.Table | None = None
-    given: pa.Table | None = None
-    anchors: pa.Table | None = None
-    addresses: pa.Table | None = None
-    clicked: pa.Table | None = None
-
-
 def make_objects(evidence: Evidence, corpus: Corpus, settings: ObjectSettings) -> Iterator[tuple[str, pa.Table]]:
     """The objects of one partition of URLs.
 
@@ -158,11 +153,43 @@ def make_objects(evidence: Evidence, corpus: Corpus, settings: ObjectSettings) -
     yield SUPPORTS, _supports(word, queue[owner] >= 0)
 
 
+def number_words(objects: pa.Table, vocabulary_ids: Int64s) -> pa.Table:
+    """Objects with word numbers, ascending, in place of word ids.
+
+    Args:
+        objects: a table of `OBJECT_SCHEMA`.
+        vocabulary_ids: word id of each word number, int64[v].
+    """
+    order = np.argsort(vocabulary_ids)
+    indptr, words = list_parts(objects["words"])
+    numbers = order[positions(vocabulary_ids[order], int64s(words))]
+    owner = np.repeat(np.arange(objects.num_rows, dtype=np.int64), np.diff(indptr))
+    numbers = numbers[np.argsort(row_keys(owner, numbers))]
+    return objects.set_column(
+        objects.schema.get_field_index("words"), OBJECT_SCHEMA.field("words"), list_column(pa.array(numbers), indptr)
+    )
+
+
 def object_words(objects: pa.Table) -> pa.Table:
     """The keywords of objects, a row for each (`OBJECT_WORD_SCHEMA`), by id or number as in `objects`."""
     indptr, words = list_parts(objects["words"])
     owner = np.repeat(int64s(objects["url_id"]), np.diff(indptr))
     return pa.table([owner, int64s(words)], schema=OBJECT_WORD_SCHEMA)
+
+
+def keywords(words: pa.Table, supports: pa.Table, clicks: pa.Table | None) -> pa.Table:
+    """The keywords of contexts, a table of `VOCABULARY_SCHEMA` ascending by word id.
+
+    Args:
+        words: names of these and other words (`pages.WORD_SCHEMA`), may repeat.
+        supports: results of `make_objects` (`SUPPORT_SCHEMA`); a word may repeat.
+        clicks: clicks by `word_id`, in parts.
+    """
+    summed = supports.group_by("word_id").aggregate([("base", "sum"), ("current", "sum")]).sort_by("word_id")
+    named = named_words(words, int64s(summed["word_id"]))
+    nothing = np.zeros(named.num_rows, dtype=np.int64)
+    columns = [named["word"], named["word_id"], nothing, summed["base_sum"], summed["current_sum"]]
+    return with_clicks(pa.table(columns, schema=VOCABULARY_SCHEMA), clicks)
 
 
 def with_clicks(vocabulary: pa.Table, clicks: pa.Table | None) -> pa.Table:

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 from semrank.schemas.tables import CONCEPTS, KEYWORDS, RELATIONS, conform
 from semrank.transforms.columnar.arrays import MAIN, column_array, int64s
 from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables, MergePartitions, WritePartitions
-from semrank.transforms.context.beam import number_words
-from semrank.transforms.context.objects import BASE
+from semrank.transforms.context.objects import BASE, number_words
 from semrank.transforms.lattice import mining
 from semrank.transforms.lattice.beam import MineConcepts, PlanBundles
 from semrank.transforms.ranking import semrank

@@ -27,14 +27,13 @@ from semrank.transforms.columnar.arrays import (
     column_array,
     concatenate,
     int64s,
-    list_column,
-    list_parts,
     members,
     positions,
 )
 from semrank.transforms.columnar.idfilter import IdFilter
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.context import pages as context_pages
+from semrank.transforms.context.evidence import Evidence
 from semrank.transforms.context.links import (
     ID_SCHEMA,
     LINK_SCHEMA,
@@ -49,10 +48,12 @@ from semrank.transforms.context.objects import (
     BASE,
     OBJECT_SCHEMA,
     SUPPORTS,
+    VOCABULARY_SCHEMA,
     Corpus,
-    Evidence,
     ObjectSettings,
+    keywords,
     make_objects,
+    number_words,
     object_words,
     with_clicks,
 )
@@ -68,14 +69,6 @@ from semrank.transforms.weblog.clicks import Clicks, read_clicks, url_word_click
 from semrank.transforms.weblog.groups import minhash_groups, user_groups, user_words, users_of_several_groups
 from semrank.transforms.weblog.relations import RelationSettings
 from semrank.transforms.weblog.sequences import click_edges, sequence_rows
-
-VOCABULARY_SCHEMA = pa.schema(
-    [
-        pa.field("word", pa.string()),
-        *(pa.field(name, pa.int64()) for name in ("word_id", "clicks", "base_support", "current_support")),
-    ]
-)
-"""A keyword of the contexts; a word's number is its place in the order of the words."""
 
 LAST, SEEDS = "last", "seeds"
 """Pages that the base lattice is of: those fetched last, or the seeds."""
@@ -315,10 +308,12 @@ def make_round(
     made = dict(make_objects(evidence, _corpus(web, queue, known), reading.objects))
     words = pa.concat_tables([web.words, log.words, address_names])
     vocabulary = _vocabulary(made.get(SUPPORTS), words, log)
+    ids = int64s(vocabulary["word_id"])
+    base, current = (number_words(made.get(kind, OBJECT_SCHEMA.empty_table()), ids) for kind in (BASE, MAIN))
     clicked = members(log.clicked, links.source) & members(log.clicked, links.target) & links.followed
     return Round(
-        _numbered(made.get(BASE), vocabulary),
-        _numbered(made.get(MAIN), vocabulary),
+        base,
+        current,
         vocabulary,
         pa.table([links.source[clicked], links.target[clicked]], schema=LINK_SCHEMA),
     )
@@ -363,28 +358,8 @@ def _vocabulary(supports: pa.Table | None, words: pa.Table, log: ClickLog) -> pa
     """The keywords of the two contexts in the order of their names."""
     if supports is None:
         return VOCABULARY_SCHEMA.empty_table()
-    ids = int64s(supports["word_id"])
-    named = _distinct_words([words])
-    place = positions(log.word_ids, ids)
-    clicks = np.where(place >= 0, log.word_clicks[place], 0) if len(log.word_ids) else np.zeros(len(ids), np.int64)
-    names = column_array(named["word"]).take(pa.array(positions(int64s(named["word_id"]), ids)))
-    table = pa.table([names, ids, clicks, supports["base"], supports["current"]], schema=VOCABULARY_SCHEMA)
-    return table.sort_by("word").combine_chunks()
-
-
-def _numbered(objects: pa.Table | None, vocabulary: pa.Table) -> pa.Table:
-    """Objects with word numbers, ascending, in place of word ids."""
-    if objects is None:
-        return OBJECT_SCHEMA.empty_table()
-    ids = int64s(vocabulary["word_id"])
-    order = np.argsort(ids)
-    indptr, words = list_parts(objects["words"])
-    numbers = order[positions(ids[order], int64s(words))]
-    owner = np.repeat(np.arange(objects.num_rows), np.diff(indptr))
-    numbers = numbers[np.lexsort((numbers, owner))].astype(np.int64)
-    return objects.set_column(
-        objects.schema.get_field_index("words"), OBJECT_SCHEMA.field("words"), list_column(pa.array(numbers), indptr)
-    )
+    clicks = pa.table({"word_id": log.word_ids, "clicks": log.word_clicks})
+    return keywords(words, supports, clicks).sort_by("word").combine_chunks()
 
 
 def score_round(contexts: Round, log: ClickLog, reading: Reading = PAPER) -> pa.Table:

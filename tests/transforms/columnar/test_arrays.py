@@ -91,8 +91,8 @@ def test_rows_with_equal_keys_are_added_up(rows: list[tuple[int, int, int]]) -> 
     expected: Counter[tuple[int, int]] = Counter()
     for first, second, count in rows:
         expected[first, second] += count
-    first, second, counts = (int64([row[place] for row in rows]) for place in range(3))
-    found = sum_rows((first, second), counts)
+    *keys, counts = (int64([row[place] for row in rows]) for place in range(3))
+    found = sum_rows(keys, counts)
     assert list(zip(*(column.tolist() for column in found), strict=True)) == [
         (*key, expected[key]) for key in sorted(expected)
     ]

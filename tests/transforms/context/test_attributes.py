@@ -15,8 +15,9 @@ from semrank.transforms.columnar.arrays import MAIN, Int64s, int64s, split_by_pa
 from semrank.transforms.columnar.idfilter import MIN_BITS, IdFilter
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.context import pages
+from semrank.transforms.context.evidence import Evidence
 from semrank.transforms.context.links import DISCOVERED_SCHEMA, ID_SCHEMA, anchor_rows, read_links
-from semrank.transforms.context.objects import BASE, Corpus, Evidence, ObjectSettings, make_objects
+from semrank.transforms.context.objects import BASE, Corpus, ObjectSettings, make_objects
 
 LANGUAGE = "xx"
 """Has neither stop words nor lemmas, so that a text's words are plain to see."""
