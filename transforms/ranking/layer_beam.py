@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -13,11 +14,11 @@ from apache_beam.metrics.metric import Metrics
 
 from semrank.transforms.columnar.arrays import MAIN, int64s
 from semrank.transforms.columnar.beam import NAMESPACE, Collection, GatherTables, MapTables, MergePartitions
-from semrank.transforms.ranking import hmm, layer_words, layers, link_context, naive_bayes, relevancy_context
+from semrank.transforms.ranking import layer_words, layers, naive_bayes
 from semrank.transforms.ranking.layer_words import LayerWords, LayerWordSettings
 from semrank.transforms.ranking.layers import BUCKETS, LayerSettings
-from semrank.transforms.ranking.registry import Making
-from semrank.transforms.ranking.text_beam import Widths
+from semrank.transforms.ranking.registry import Making, function
+from semrank.transforms.ranking.text_beam import Tables, map_descriptions
 from semrank.transforms.ranking.topic_words import Vocabulary
 
 LEFT_OUT = "left_out"
@@ -41,14 +42,12 @@ class FindLayers(beam.PTransform[Any, Any]):
 
     def expand(self, inputs: dict[str, Collection]) -> Collection:
         """Applies the steps."""
-        described = inputs["descriptions"] | MapTables(
-            "list described URLs", _described, sides=_widths(inputs), prepare=Widths.of
-        )
-        described = _exchanged(described, "described URLs", self._partitions)
+        described = map_descriptions(inputs, "list described URLs", layers.described_urls)
+        described = exchanged(described, "described URLs", self._partitions)
         links = {
             "links": inputs["links"] | MapTables("key links", layers.keyed_links),
             "described": described,
-        } | MergePartitions("choose links of described", _links_of, partitions=self._partitions, key="url_id")
+        } | MergePartitions("choose links of described", layers.links_of, partitions=self._partitions, key="url_id")
         seeds = inputs["harvested"] | MapTables("list seeds", _seeds, tags=(MAIN, BUCKETS))
         found = [self._capped(seeds, 0)]
         for layer in range(1, self._settings.count):
@@ -78,7 +77,7 @@ class _CountLeftOut(beam.DoFn):
         self._left_out.inc(int(int64s(cut["left_out"]).sum()))
 
 
-class _LayerParts(NamedTuple):
+class LayerParts(NamedTuple):
     """Collections that the rankers by layers share: the layers, and the words of their pages."""
 
     layers: Collection
@@ -86,7 +85,7 @@ class _LayerParts(NamedTuple):
 
 
 class LearnLayerWords(beam.PTransform[Any, Any]):
-    """Layers and the words of their pages; gives `_LayerParts`.
+    """Layers and the words of their pages; gives `LayerParts`.
 
     The input is a dict with `descriptions`, `vocabulary`, `links` and `harvested`.
 
@@ -99,138 +98,69 @@ class LearnLayerWords(beam.PTransform[Any, Any]):
         super().__init__("learn words of layers")
         self._settings, self._partitions = settings, partitions
 
-    def expand(self, inputs: dict[str, Collection]) -> _LayerParts:
+    def expand(self, inputs: dict[str, Collection]) -> LayerParts:
         """Applies the steps."""
         found = inputs | FindLayers(self._settings.layers, partitions=self._partitions)
-        counted = inputs["descriptions"] | MapTables(
+        counted = map_descriptions(
+            inputs,
             "count words of layers",
-            partial(_count_words, settings=self._settings),
-            sides={**_widths(inputs), "layers": found},
-            prepare=_Layered.of,
+            partial(layer_words.layer_word_counts, settings=self._settings),
+            model=itemgetter("layers"),
+            sides={"layers": found},
         )
         counts = {"counts": counted} | MergePartitions(
-            "add words of layers", _add_words, partitions=self._partitions, key="word"
+            "add words of layers", naive_bayes.added_counts, partitions=self._partitions, key="word"
         )
-        return _LayerParts(found, counts)
+        return LayerParts(found, counts)
 
 
-class RankByLinkContext(beam.PTransform[Any, Any]):
-    """The layer that a URL's words speak for (P13 LCGCrawler, see `link_context`); gives tables of `SCORED_SCHEMA`.
+class RankByLayers(beam.PTransform[Any, Any]):
+    """Scores the current URLs by the layers that their words speak for; gives tables of `SCORED_SCHEMA`.
 
     The input is a dict with `descriptions`, `vocabulary`, `links` and `harvested`.
 
     Args:
-        settings: the threshold, and how layers and their words are found.
-        query: words of the query.
-        partitions: number of partitions of URLs and of words.
-    """
-
-    def __init__(self, settings: link_context.LinkContextSettings, *, query: list[str], partitions: int) -> None:
-        super().__init__("rank by link context")
-        self._settings, self._query, self._partitions = settings, query, partitions
-
-    def expand(self, inputs: dict[str, Collection]) -> Collection:
-        """Applies the steps."""
-        parts = inputs | LearnLayerWords(self._settings.words, partitions=self._partitions)
-        return inputs["descriptions"] | MapTables(  # type: ignore[no-any-return]
-            "score by layer",
-            partial(_score_link_context, settings=self._settings),
-            sides={**_widths(inputs), "counts": parts.counts},
-            prepare=partial(_layer_model, query=self._query, settings=self._settings.words),
-        )
-
-
-class RankByRelevancyContext(beam.PTransform[Any, Any]):
-    """Expected worth of a URL's layer (P13 RCGCrawler, see `relevancy_context`); gives tables of `SCORED_SCHEMA`.
-
-    The input is a dict with `descriptions`, `vocabulary`, `links` and `harvested`.
-
-    Args:
-        settings: what layers are worth, and how they and their words are found.
+        name: the ranker.
+        scores: gives the current URLs of a part their scores, from descriptions, words of layers and settings.
+        settings: the ranker's; `words` says how layers and their words are found.
         query: words of the query.
         partitions: number of partitions of URLs and of words.
     """
 
     def __init__(
-        self, settings: relevancy_context.RelevancyContextSettings, *, query: list[str], partitions: int
+        self, name: str, scores: Callable[..., pa.Table], settings: Any, *, query: list[str], partitions: int
     ) -> None:
-        super().__init__("rank by relevancy context")
-        self._settings, self._query, self._partitions = settings, query, partitions
+        super().__init__(f"rank by {name}")
+        self._scores, self._settings, self._query, self._partitions = scores, settings, query, partitions
 
     def expand(self, inputs: dict[str, Collection]) -> Collection:
         """Applies the steps."""
-        parts = inputs | LearnLayerWords(self._settings.words, partitions=self._partitions)
-        return inputs["descriptions"] | MapTables(  # type: ignore[no-any-return]
-            "score by worth of layers",
-            partial(_score_relevancy_context, settings=self._settings),
-            sides={**_widths(inputs), "counts": parts.counts},
-            prepare=partial(_layer_model, query=self._query, settings=self._settings.words),
+        words: LayerWordSettings = self._settings.words
+        learned = inputs | LearnLayerWords(words, partitions=self._partitions)
+        return map_descriptions(  # type: ignore[no-any-return]
+            inputs,
+            "score by layers",
+            partial(self._scores, settings=self._settings),
+            model=partial(layer_model, query=self._query, settings=words),
+            sides={"counts": learned.counts},
         )
 
 
-class RankByHmm(beam.PTransform[Any, Any]):
-    """Expected distance to a target by a hidden Markov model (P13 1.3, see `hmm`); gives tables of `SCORED_SCHEMA`.
-
-    The input is a dict with `descriptions`, `vocabulary`, `links`, `click_edges` and `harvested`.
-
-    Args:
-        settings: how browsing is learned, and how layers and their words are found.
-        query: words of the query.
-        partitions: number of partitions of URLs and of words.
-    """
-
-    def __init__(self, settings: hmm.HmmSettings, *, query: list[str], partitions: int) -> None:
-        super().__init__("rank by hidden Markov model")
-        self._settings, self._query, self._partitions = settings, query, partitions
-
-    def expand(self, inputs: dict[str, Collection]) -> Collection:
-        """Applies the steps."""
-        words = self._settings.words
-        parts = inputs | LearnLayerWords(words, partitions=self._partitions)
-        states = inputs["descriptions"] | MapTables(
-            "list states of URLs",
-            partial(_states, count=words.layers.count),
-            sides={**_widths(inputs), "layers": parts.layers},
-            prepare=_Layered.of,
-        )
-        states = _exchanged(states, "states of URLs", self._partitions)
-        halves = {
-            "edges": inputs["click_edges"] | MapTables("key c-edges", hmm.keyed_edges),
-            "states": states,
-        } | MergePartitions("join states of sources", _from_states, partitions=self._partitions, key="url_id")
-        steps = {"halves": halves, "states": states} | MergePartitions(
-            "join states of targets", _steps, partitions=self._partitions, key="url_id"
-        )
-        learned = {**_widths(inputs), "counts": parts.counts}
-        linkers = inputs["descriptions"] | MapTables(
-            "find states of harvested",
-            _harvested_states,
-            sides=learned,
-            prepare=partial(_layer_model, query=self._query, settings=words),
-        )
-        return inputs["descriptions"] | MapTables(  # type: ignore[no-any-return]
-            "score by distance",
-            partial(_score_hmm, settings=self._settings),
-            sides={**learned, "steps": steps, "linkers": linkers},
-            prepare=partial(_browsing_model, query=self._query, settings=self._settings),
-        )
+def make_step(ranker: str, making: Making) -> RankByLayers:
+    """The step of a ranker whose module has `scores(descriptions, words, settings)`; see `registry.step`."""
+    settings = function(ranker, "settings_of")(making.options)
+    return RankByLayers(
+        ranker, function(ranker, "scores"), settings, query=list(making.query), partitions=making.partitions
+    )
 
 
-def make_step(ranker: str, making: Making) -> RankByLinkContext | RankByRelevancyContext | RankByHmm:
-    """A ranker's step; see `registry.step`."""
-    by_words: dict[str, Any] = {"query": list(making.query), "partitions": making.partitions}
-    if ranker == "link-context":
-        return RankByLinkContext(link_context.LinkContextSettings(), **by_words)
-    if ranker == "relevancy-context":
-        return RankByRelevancyContext(relevancy_context.settings_of(making.options), **by_words)
-    return RankByHmm(hmm.HmmSettings(), **by_words)
+def layer_model(tables: Tables, *, query: list[str], settings: LayerWordSettings) -> LayerWords:
+    """The words of layers from the broadcast `vocabulary` and `counts`."""
+    known = Vocabulary.of_table(tables["vocabulary"])
+    return LayerWords.of_counts(tables["counts"], known.numbers(query), known.words, settings)
 
 
-def _widths(inputs: dict[str, Collection]) -> dict[str, Collection]:
-    return {"vocabulary": inputs["vocabulary"], "harvested": inputs["harvested"]}
-
-
-def _exchanged(tables: Collection, name: str, partitions: int) -> Collection:
+def exchanged(tables: Collection, name: str, partitions: int) -> Collection:
     """The same rows, after an exchange of their own.
 
     Beam's local runner lets an exchange of several inputs wait until all that read the same collection as one of its
@@ -246,100 +176,5 @@ def _same_rows(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _described(table: pa.Table, prepared: Widths) -> pa.Table:
-    return layers.described_urls(prepared.read(table))
-
-
-def _links_of(links: pa.Table | None, described: pa.Table | None) -> pa.Table:
-    return layers.links_of(links, described)
-
-
 def _seeds(harvested: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     yield from layers.counted_urls(np.unique(int64s(layers.seed_urls(harvested)["url_id"])))
-
-
-class _Layered(NamedTuple):
-    widths: Widths
-    layers: pa.Table | None
-
-    @classmethod
-    def of(cls, vocabulary: pa.Table | None, harvested: pa.Table | None, layers: pa.Table | None) -> _Layered:
-        return cls(Widths.of(vocabulary, harvested), layers)
-
-
-def _count_words(table: pa.Table, prepared: _Layered, *, settings: LayerWordSettings) -> pa.Table:
-    return layer_words.layer_word_counts(prepared.widths.read(table), prepared.layers, settings)
-
-
-def _add_words(counts: pa.Table) -> pa.Table:
-    return naive_bayes.added_counts(counts)
-
-
-class _Learned(NamedTuple):
-    widths: Widths
-    words: LayerWords
-
-
-def _layer_model(
-    vocabulary: pa.Table | None,
-    harvested: pa.Table | None,
-    counts: pa.Table | None,
-    *,
-    query: list[str],
-    settings: LayerWordSettings,
-) -> _Learned:
-    known = Vocabulary.of_table(vocabulary)
-    words = LayerWords.of_counts(counts, known.numbers(query), known.words, settings)
-    return _Learned(Widths.of(vocabulary, harvested), words)
-
-
-def _score_link_context(table: pa.Table, prepared: _Learned, *, settings: link_context.LinkContextSettings) -> pa.Table:
-    return link_context.scores(prepared.widths.read(table), prepared.words, settings)
-
-
-def _score_relevancy_context(
-    table: pa.Table, prepared: _Learned, *, settings: relevancy_context.RelevancyContextSettings
-) -> pa.Table:
-    return relevancy_context.scores(prepared.widths.read(table), prepared.words, settings)
-
-
-def _states(table: pa.Table, prepared: _Layered, *, count: int) -> pa.Table:
-    return layers.state_table(prepared.widths.read(table), prepared.layers, count)
-
-
-def _from_states(edges: pa.Table | None, states: pa.Table | None) -> pa.Table:
-    return hmm.edges_from_states(edges, states)
-
-
-def _steps(halves: pa.Table | None, states: pa.Table | None) -> pa.Table:
-    return hmm.state_steps(halves, states)
-
-
-def _harvested_states(table: pa.Table, prepared: _Learned) -> pa.Table:
-    return hmm.harvested_states(prepared.widths.read(table), prepared.words)
-
-
-class _Browsing(NamedTuple):
-    widths: Widths
-    model: hmm.BrowsingModel
-
-
-def _browsing_model(
-    vocabulary: pa.Table | None,
-    harvested: pa.Table | None,
-    counts: pa.Table | None,
-    steps: pa.Table | None,
-    linkers: pa.Table | None,
-    *,
-    query: list[str],
-    settings: hmm.HmmSettings,
-) -> _Browsing:
-    learned = _layer_model(vocabulary, harvested, counts, query=query, settings=settings.words)
-    model = hmm.BrowsingModel.of_parts(
-        learned.words, steps, linkers, harvested=learned.widths.harvested, settings=settings
-    )
-    return _Browsing(learned.widths, model)
-
-
-def _score_hmm(table: pa.Table, prepared: _Browsing, *, settings: hmm.HmmSettings) -> pa.Table:
-    return hmm.scores(prepared.widths.read(table), prepared.model, settings)

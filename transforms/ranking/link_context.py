@@ -6,7 +6,9 @@ where that one's posterior is below a threshold. Nearer layers come first, withi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -66,6 +68,11 @@ def scores(descriptions: Descriptions, model: LayerWords, settings: LinkContextS
         known_words(current, words),
     ]
     return scored(current.url, score, reason_lists(terms, len(current)))
+
+
+def settings_of(_: Mapping[str, Any]) -> LinkContextSettings:
+    """The settings; a round has no options for them."""
+    return LinkContextSettings()
 
 
 def rank(facts: Facts, settings: LinkContextSettings | None = None) -> pa.Table:

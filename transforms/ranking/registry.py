@@ -144,7 +144,7 @@ RANKERS: dict[str, Ranker] = {
         _text_ranker(
             "hmm",
             "expected distance to a target, by a hidden Markov model of browsing",
-            "layer_beam",
+            "hmm_beam",
             LINKS,
             CLICK_EDGES,
         ),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import apache_beam as beam
 import pyarrow as pa
@@ -17,6 +17,69 @@ from semrank.transforms.ranking.registry import Making, function
 from semrank.transforms.ranking.topic_words import Topic, Vocabulary
 
 _SIZES = "sizes"
+
+Tables: TypeAlias = Mapping[str, "pa.Table | None"]
+"""Broadcast tables by name; None for one without rows."""
+
+
+class Widths(NamedTuple):
+    """Numbers of words and of harvested URLs: how wide the matrices of descriptions are."""
+
+    words: int
+    harvested: int
+
+    @classmethod
+    def of(cls, vocabulary: pa.Table | None, harvested: pa.Table | None) -> Widths:
+        """The widths, from the two broadcast tables."""
+        return cls(*(0 if table is None else int(table.num_rows) for table in (vocabulary, harvested)))
+
+    def read(self, table: pa.Table) -> Descriptions:
+        """The descriptions of a table of `DESCRIPTION_SCHEMA`."""
+        return Descriptions.of_table(table, words=self.words, harvested=self.harvested)
+
+
+class _Prepared(NamedTuple):
+    widths: Widths
+    model: Any
+
+    @classmethod
+    def of(cls, *, make: Callable[[Tables], Any] | None, **tables: pa.Table | None) -> _Prepared:
+        widths = Widths.of(tables["vocabulary"], tables["harvested"])
+        return cls(widths, None if make is None else make(tables))
+
+
+def map_descriptions(
+    inputs: Mapping[str, Collection],
+    stage: str,
+    function: Callable[..., Any],
+    *,
+    model: Callable[[Tables], Any] | None = None,
+    sides: Mapping[str, Collection] | None = None,
+    tags: Sequence[str] = (),
+) -> Any:
+    """Applies `function(descriptions, model)` to the descriptions of each part, or `function(descriptions)`.
+
+    Args:
+        inputs: a dict with `descriptions`, `vocabulary` and `harvested`.
+        stage: the stage's name.
+        function: gives what the function of `MapTables` gives.
+        model: makes the model of the broadcast tables by name, `vocabulary` and `harvested` among them, or None.
+        sides: further broadcast collections by name.
+        tags: names of the outputs, as for `MapTables`.
+    """
+    known = {name: inputs[name] for name in ("vocabulary", "harvested")}
+    return inputs["descriptions"] | MapTables(
+        stage,
+        partial(_of_part, function=function, has_model=model is not None),
+        sides={**known, **(sides or {})},
+        prepare=partial(_Prepared.of, make=model),
+        tags=tags,
+    )
+
+
+def _of_part(table: pa.Table, prepared: _Prepared, *, function: Callable[..., Any], has_model: bool) -> Any:
+    descriptions = prepared.widths.read(table)
+    return function(descriptions, prepared.model) if has_model else function(descriptions)
 
 
 class RankByTopic(beam.PTransform[Any, Any]):
@@ -39,18 +102,16 @@ class RankByTopic(beam.PTransform[Any, Any]):
 
     def expand(self, inputs: dict[str, Collection]) -> Collection:
         """Applies the steps."""
-        known = {"vocabulary": inputs["vocabulary"], "harvested": inputs["harvested"]}
-        counted = inputs["descriptions"] | MapTables(
-            "count topic's words", _count, sides=known, prepare=Widths.of, tags=(MAIN, _SIZES)
-        )
+        counted = map_descriptions(inputs, "count topic's words", _count, tags=(MAIN, _SIZES))
         counts = {"counts": counted[MAIN]} | MergePartitions(
-            "add topic's words", _add_words, partitions=self._partitions, key="word"
+            "add topic's words", topic_words.added_words, partitions=self._partitions, key="word"
         )
-        return inputs["descriptions"] | MapTables(  # type: ignore[no-any-return]
+        return map_descriptions(  # type: ignore[no-any-return]
+            inputs,
             "score by topic's words",
-            partial(_score, scores=self._scores),
-            sides={**known, "counts": counts, "sizes": counted[_SIZES]},
-            prepare=partial(_topic, query=self._query),
+            self._scores,
+            model=partial(_topic, query=self._query),
+            sides={"counts": counts, "sizes": counted[_SIZES]},
         )
 
 
@@ -60,48 +121,11 @@ def make_step(ranker: str, making: Making) -> RankByTopic:
     return RankByTopic(ranker, scores, query=list(making.query), partitions=making.partitions)
 
 
-class Widths(NamedTuple):
-    """Numbers of words and of harvested URLs: how wide the matrices of descriptions are."""
-
-    words: int
-    harvested: int
-
-    @classmethod
-    def of(cls, vocabulary: pa.Table | None, harvested: pa.Table | None) -> Widths:
-        """The widths, from the two broadcast tables."""
-        return cls(*(0 if table is None else int(table.num_rows) for table in (vocabulary, harvested)))
-
-    def read(self, table: pa.Table) -> Descriptions:
-        """The descriptions of a table of `DESCRIPTION_SCHEMA`."""
-        return Descriptions.of_table(table, words=self.words, harvested=self.harvested)
-
-
-class _Prepared(NamedTuple):
-    topic: Topic
-    widths: Widths
-
-
-def _count(table: pa.Table, prepared: Widths) -> Iterator[tuple[str, pa.Table]]:
-    descriptions = prepared.read(table)
+def _count(descriptions: Descriptions) -> Iterator[tuple[str, pa.Table]]:
     yield MAIN, topic_words.seed_words(descriptions)
     yield _SIZES, topic_words.collection_size(descriptions)
 
 
-def _add_words(counts: pa.Table) -> pa.Table:
-    return topic_words.added_words(counts)
-
-
-def _topic(
-    vocabulary: pa.Table | None,
-    harvested: pa.Table | None,
-    counts: pa.Table | None,
-    sizes: pa.Table | None,
-    *,
-    query: list[str],
-) -> _Prepared:
-    words = Vocabulary.of_table(vocabulary)
-    return _Prepared(Topic.of_parts(words, words.numbers(query), counts, sizes), Widths.of(vocabulary, harvested))
-
-
-def _score(table: pa.Table, prepared: _Prepared, *, scores: Callable[[Descriptions, Topic], pa.Table]) -> pa.Table:
-    return scores(prepared.widths.read(table), prepared.topic)
+def _topic(tables: Tables, *, query: list[str]) -> Topic:
+    words = Vocabulary.of_table(tables["vocabulary"])
+    return Topic.of_parts(words, words.numbers(query), tables["counts"], tables["sizes"])

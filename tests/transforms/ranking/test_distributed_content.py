@@ -17,7 +17,8 @@ from apache_beam.testing.util import assert_that
 
 from semrank.transforms.columnar.beam import NAMESPACE
 from semrank.transforms.ranking import cosine, hmm, keyword, link_context, relevancy_context
-from semrank.transforms.ranking.layer_beam import LEFT_OUT, RankByHmm, RankByLinkContext, RankByRelevancyContext
+from semrank.transforms.ranking.hmm_beam import RankByHmm
+from semrank.transforms.ranking.layer_beam import LEFT_OUT, RankByLayers
 from semrank.transforms.ranking.layer_words import LayerWordSettings
 from semrank.transforms.ranking.layers import LayerSettings
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
@@ -41,13 +42,20 @@ def by_topic(ranker: str, scores: Callable[..., pa.Table]) -> Callable[..., beam
     return lambda settings, **options: RankByTopic(ranker, partial(scores, settings=settings), **options)
 
 
+def by_layers(scores: Callable[..., pa.Table]) -> Callable[..., beam.PTransform[Any, Any]]:
+    """Makes the step of a ranker by layers from its settings."""
+    return partial(RankByLayers, scores.__module__, scores)
+
+
 RANKERS = {
     "cosine": Ranker(cosine.rank, by_topic("cosine", cosine.scores), cosine.CosineSettings(1.2, 0.6)),
     "keyword": Ranker(keyword.rank, by_topic("keyword", keyword.scores), keyword.KeywordSettings(25)),
-    "link context": Ranker(link_context.rank, RankByLinkContext, link_context.LinkContextSettings(0.6, WORDS)),
+    "link context": Ranker(
+        link_context.rank, by_layers(link_context.scores), link_context.LinkContextSettings(0.6, WORDS)
+    ),
     "relevancy context": Ranker(
         relevancy_context.rank,
-        RankByRelevancyContext,
+        by_layers(relevancy_context.scores),
         relevancy_context.RelevancyContextSettings(0.7, CAPPED),
     ),
     "hmm": Ranker(hmm.rank, RankByHmm, hmm.HmmSettings(0.5, WORDS)),
