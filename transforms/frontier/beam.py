@@ -173,7 +173,7 @@ class WriteFrontier(beam.PTransform[Any, Any]):
         folder: folder of the frontier's files.
         partitions: number of partitions of the scored URLs.
         limits: what may be selected.
-        quality: quality of hosts (`budgets.QUALITY_SCHEMA`), which a budget is shared by, or None for equal shares.
+        quality: quality of hosts (`QUALITY_SCHEMA`), which a budget is shared by, or None for equal shares.
         calibrated: a threshold that replaces that of the limits (`CALIBRATED_SCHEMA`), or None.
     """
 

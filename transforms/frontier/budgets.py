@@ -56,7 +56,6 @@ PICK_SCHEMA = pa.schema(
 POOL_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("host_id", "pool", "urls")])
 """Number of a host's eligible URLs of a pool that the caps leave, or its share of the budget."""
 
-QUALITY_SCHEMA = pa.schema([pa.field("host_id", pa.int64()), pa.field("quality", pa.float64())])
 """A host's part in the budget grows with its quality, which is above 0."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 import apache_beam as beam
@@ -15,20 +14,12 @@ from apache_beam.metrics.metric import Metrics
 from semrank.transforms.columnar.arrays import MAIN, Float64s, int64s, partition_count
 from semrank.transforms.columnar.beam import NAMESPACE, Collection, GatherTables, MapTables, MergePartitions
 from semrank.transforms.context.objects import NODE_SCHEMA
-from semrank.transforms.ranking import breadth_first, graph, harmonic, hits, pagerank
+from semrank.transforms.ranking import graph
 from semrank.transforms.ranking.graph import Convergence, Direction, Grid, Iteration, Method, Nodes, State, Surroundings
 from semrank.transforms.ranking.induced_beam import RankByInducedGraph
 from semrank.transforms.ranking.memory import GRAPH
-from semrank.transforms.ranking.registry import Making
-from semrank.transforms.ranking.scores import SCORE_DECIMALS
-
-MODULES: dict[str, ModuleType] = {
-    "breadth-first": breadth_first,
-    "pagerank": pagerank,
-    "hits": hits,
-    "harmonic": harmonic,
-}
-"""Ranker -> its functions."""
+from semrank.transforms.ranking.registry import Making, module
+from semrank.transforms.ranking.scores import QUALITY_SCHEMA, SCORE_DECIMALS
 
 _CONVERGENCE = "convergence"
 CONVERGENCE_SCHEMA = pa.schema(
@@ -56,7 +47,7 @@ class RankByGraph(beam.PTransform[Any, Any]):
     `RANKER/converged` and, in 1e-15, `RANKER/residual`.
 
     Args:
-        ranker: which of `MODULES`.
+        ranker: name of a ranker whose module has `methods`, `table` and `scores`.
         level: `page`, or `host` for the graph of hosts.
         links: number of links, as large as it may be, or None to bring them to one worker however many they are.
         iteration: when the iteration ends, or None for what the ranker's module has for one worker or for blocks.
@@ -72,7 +63,7 @@ class RankByGraph(beam.PTransform[Any, Any]):
         """Applies the steps."""
         nodes = {"nodes": inputs["nodes"]} | GatherTables("list nodes", graph.distinct_nodes)
         if self._links is not None and needs_blocks(self._links):
-            methods = MODULES[self._ranker].methods(self._iteration, blocks=True)
+            methods = module(self._ranker).methods(self._iteration, blocks=True)
             solved = {"nodes": nodes, "links": inputs["links"]} | _SolveInBlocks(
                 methods, level=self._level, partitions=partition_count(self._links * graph.EDGE_BYTES)
             )
@@ -97,7 +88,7 @@ def make_step(ranker: str, making: Making) -> RankByGraph | RankByInducedGraph:
 def _scores(
     nodes: pa.Table | None, edges: pa.Table | None, *, ranker: str, level: str, iteration: Iteration | None
 ) -> Iterator[tuple[str, pa.Table]]:
-    scored, convergence = MODULES[ranker].scores(graph.Graph.of_tables(nodes, edges, level=level), iteration)
+    scored, convergence = module(ranker).scores(graph.Graph.of_tables(nodes, edges, level=level), iteration)
     yield MAIN, scored
     yield _CONVERGENCE, _told(convergence)
 
@@ -112,7 +103,7 @@ def _block_scores(
     **solved: pa.Table | None,
 ) -> Iterator[tuple[str, pa.Table]]:
     states = _last_states(methods, around, solved)
-    yield MAIN, MODULES[ranker].table(Nodes.of_table(nodes, level=level), states)
+    yield MAIN, module(ranker).table(Nodes.of_table(nodes, level=level), states)
     ends = [state.convergence for state in states]
     every = all(end.converged for end in ends)
     yield _CONVERGENCE, _told(Convergence(ends[-1].iterations, ends[-1].residual, every))
@@ -304,7 +295,7 @@ class RateHosts(beam.PTransform[Any, Any]):
         """Applies the steps."""
         nodes = {"nodes": inputs["nodes"]} | GatherTables("list nodes of hosts", graph.distinct_nodes)
         if self._links is not None and needs_blocks(self._links):
-            methods = MODULES[self._by].methods(blocks=True)
+            methods = module(self._by).methods(blocks=True)
             solved = {"nodes": nodes, "links": inputs["links"]} | _SolveInBlocks(
                 methods, level="host", partitions=partition_count(self._links * graph.EDGE_BYTES)
             )
@@ -315,17 +306,13 @@ class RateHosts(beam.PTransform[Any, Any]):
         return solved | GatherTables(f"rate hosts by {self._by}", finish, holds=GRAPH)  # type: ignore[no-any-return]
 
 
-QUALITY_SCHEMA = pa.schema([pa.field("host_id", pa.int64()), pa.field("quality", pa.float64())])
-
-
 def host_quality(nodes: pa.Table | None, edges: pa.Table | None, *, by: str) -> pa.Table:
     """Quality of each host, above 0, a table of `QUALITY_SCHEMA` ascending by host.
 
     Harmonic centrality is 0 where no link leads; 1 / number of hosts is added, as one link from afar would.
     """
     hosts = graph.Graph.of_tables(nodes, edges, level="host")
-    values = pagerank.pagerank(hosts.edges)[0] if by == "pagerank" else harmonic.harmonic(hosts.edges)
-    return _quality_table(nodes, values, by)
+    return _quality_table(nodes, module(by).node_values(hosts.edges), by)
 
 
 def _block_quality(
@@ -337,7 +324,7 @@ def _block_quality(
     **solved: pa.Table | None,
 ) -> pa.Table:
     (state,) = _last_states(methods, around, solved)
-    return _quality_table(nodes, MODULES[by].values_of(state), by)
+    return _quality_table(nodes, module(by).values_of(state), by)
 
 
 def _quality_table(nodes: pa.Table | None, values: Float64s, by: str) -> pa.Table:

@@ -95,7 +95,7 @@ class HyperBall(Method):
         return self.moved(state, vectors, len(grown) / len(registers))
 
 
-def harmonic(edges: sparse.csr_array) -> Float64s:
+def node_values(edges: sparse.csr_array) -> Float64s:
     """The harmonic centrality of each node, float64[n] in [0, 1]: exact on small graphs, else estimated.
 
     Args:

@@ -97,6 +97,11 @@ def pagerank(
     return values_of(state), state.convergence
 
 
+def node_values(edges: sparse.csr_array) -> Float64s:
+    """The PageRank of each node with the settings for one worker; see `pagerank`."""
+    return pagerank(edges)[0]
+
+
 def values_of(state: State) -> Float64s:
     """The values of a state, made to add up to 1 but for rounding."""
     values: Float64s = state.vectors["value"]

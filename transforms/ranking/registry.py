@@ -198,21 +198,30 @@ def function(name: str, attribute: str, options: Mapping[str, Any] | None = None
     Raises:
         ValueError: the ranker has no module.
     """
+    own = module(name)
+    found = getattr(own, attribute)
+    return partial(found, settings=own.settings_of(options)) if options else found
+
+
+def module(name: str) -> Any:
+    """A ranker's module.
+
+    Raises:
+        ValueError: the ranker has none.
+    """
     known = RANKERS[name].module
     if known is None:
         raise ValueError(f"{name} needs more than facts")
-    module = _module(known)
-    found = getattr(module, attribute)
-    return partial(found, settings=module.settings_of(options)) if options else found
+    return _import(known)
 
 
 def step(name: str, making: Making) -> Any:
     """The Beam PTransform that ranks by the facts that the ranker needs; gives tables of `SCORED_SCHEMA`."""
-    module = RANKERS[name].steps
-    if module is None:
+    steps = RANKERS[name].steps
+    if steps is None:
         raise ValueError(f"{name} needs more than facts")
-    return _module(module).make_step(name, making)
+    return _import(steps).make_step(name, making)
 
 
-def _module(name: str) -> Any:
+def _import(name: str) -> Any:
     return importlib.import_module(f"semrank.transforms.ranking.{name}")

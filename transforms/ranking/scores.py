@@ -18,6 +18,9 @@ in the score (null where a term only informs), `detail` the evidence in words.""
 SCORE_DECIMALS = 12
 """Scores are rounded to so many decimals, so that ties do not depend on the order in which floats were added."""
 
+QUALITY_SCHEMA = pa.schema([pa.field("host_id", pa.int64()), pa.field("quality", pa.float64())])
+"""How good a host is, above 0: its share of a budget."""
+
 
 def unscored_rows(objects: pa.Table) -> pa.Table:
     """URLs to rank (`objects.OBJECT_SCHEMA`) as rows of `RANKED_SCHEMA` with score 0 and no reason."""

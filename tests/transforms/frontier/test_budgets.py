@@ -22,6 +22,7 @@ from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.frontier import budgets
 from semrank.transforms.frontier.beam import WriteFrontier
 from semrank.transforms.frontier.budgets import Limits, proportional_shares
+from semrank.transforms.ranking.scores import QUALITY_SCHEMA
 
 HOSTS = ("a.example.co.uk", "b.example.co.uk", "example.co.uk", "c.example", "192.0.2.1")
 DOMAINS = {**dict.fromkeys(HOSTS[:3], "example.co.uk"), "c.example": "c.example", "192.0.2.1": "192.0.2.1"}
@@ -179,7 +180,7 @@ def test_selection_equals_one_made_url_by_url(
     rows: list[dict[str, Any]], limits: Limits, quality: dict[str, float], partitions: int
 ) -> None:
     folder = tempfile.mkdtemp()
-    weights = pa.table([text_ids(pa.array(list(quality))), list(quality.values())], schema=budgets.QUALITY_SCHEMA)
+    weights = pa.table([text_ids(pa.array(list(quality))), list(quality.values())], schema=QUALITY_SCHEMA)
     parts = [table_of(rows[number::partitions]) for number in range(partitions)]
     with beam.Pipeline(options=beam_options([])) as pipeline:
         scored = pipeline | "rows" >> beam.Create(parts).with_output_types(pa.Table)

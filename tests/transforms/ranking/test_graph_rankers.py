@@ -23,10 +23,13 @@ from semrank.transforms.columnar.beam import WriteOne
 from semrank.transforms.context.objects import NODE_SCHEMA
 from semrank.transforms.ranking import breadth_first, graph, harmonic, hits, induced, pagerank
 from semrank.transforms.ranking.graph import Direction, Graph, Grid, Iteration, Method
-from semrank.transforms.ranking.graph_beam import MODULES, RankByGraph, RateHosts, host_quality, needs_blocks
+from semrank.transforms.ranking.graph_beam import RankByGraph, RateHosts, host_quality, needs_blocks
 from semrank.transforms.ranking.induced_beam import RankByInducedGraph
+from semrank.transforms.ranking.registry import NODES, RANKERS, module
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from tests.transforms.ranking.small_crawls import Crawl, Page, crawls, random_crawl
+
+GRAPH_RANKERS = [name for name, ranker in RANKERS.items() if NODES in ranker.needs]
 
 
 @st.composite
@@ -88,7 +91,7 @@ def test_repeated_edges_count_once_and_loops_not(drawn: tuple[int, list[tuple[in
     assert sorted(zip(*(ends.tolist() for ends in edges.nonzero()), strict=True)) == sorted(web.edges)
     expected = nx.pagerank(web, tol=1e-14, max_iter=1000)
     assert pagerank.pagerank(edges)[0] == pytest.approx([expected[node] for node in range(count)], abs=1e-10)
-    assert harmonic.harmonic(edges) * max(1, count - 1) == pytest.approx(
+    assert harmonic.node_values(edges) * max(1, count - 1) == pytest.approx(
         [nx.harmonic_centrality(web)[node] for node in range(count)]
     )
 
@@ -179,7 +182,7 @@ def test_a_topic_induces_kleinbergs_subgraph(edges: sparse.csr_array, data: st.D
 def test_harmonic_is_networkx(edges: sparse.csr_array) -> None:
     expected = nx.harmonic_centrality(networkx_of(edges))
     count = edges.shape[0]
-    assert harmonic.harmonic(edges) == pytest.approx([expected[node] / max(1, count - 1) for node in range(count)])
+    assert harmonic.node_values(edges) == pytest.approx([expected[node] / max(1, count - 1) for node in range(count)])
 
 
 def test_estimated_harmonic_is_near_the_exact_one() -> None:
@@ -232,9 +235,9 @@ def test_breadth_first_by_definition() -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(crawls(), st.sampled_from(sorted(MODULES)))
+@given(crawls(), st.sampled_from(GRAPH_RANKERS))
 def test_any_crawl_has_scores_between_0_and_1(crawl: Crawl, ranker: str) -> None:
-    table = MODULES[ranker].rank(crawl.facts())
+    table = module(ranker).rank(crawl.facts())
     assert table.schema == SCORED_SCHEMA
     assert table["url_id"].to_pylist() == crawl.current
     score = table["score"].to_numpy()
@@ -291,11 +294,11 @@ def _whole(rows: pa.Table | None) -> pa.Table:
     return SCORED_SCHEMA.empty_table() if rows is None else rows
 
 
-@pytest.mark.parametrize("ranker", sorted(MODULES))
+@pytest.mark.parametrize("ranker", GRAPH_RANKERS)
 @pytest.mark.parametrize("parts", [1, 2, 7])
 def test_many_parts_give_what_one_does(ranker: str, parts: int, tmp_path: Path) -> None:
     crawl = random_crawl(parts)
-    assert distributed(crawl, ranker, "page", parts, tmp_path, {}) == MODULES[ranker].rank(crawl.facts()).to_pylist()
+    assert distributed(crawl, ranker, "page", parts, tmp_path, {}) == module(ranker).rank(crawl.facts()).to_pylist()
 
 
 @pytest.mark.parametrize("parts", [1, 2, 7])
@@ -313,12 +316,12 @@ def test_an_induced_subgraph_in_parts(parts: int, tmp_path: Path, monkeypatch: p
 def in_memory(ranker: str, crawl: Crawl, iteration: Iteration | None) -> list[Any]:
     """By the methods and settings of blocks, over all edges at once."""
     web = Graph.of_facts(crawl.facts())
-    module = MODULES[ranker]
-    table, _ = graph.scores(module.methods(iteration, blocks=True), module.table, web)
+    own = module(ranker)
+    table, _ = graph.scores(own.methods(iteration, blocks=True), own.table, web)
     return list(table.to_pylist())
 
 
-@pytest.mark.parametrize("ranker", sorted(MODULES))
+@pytest.mark.parametrize("ranker", GRAPH_RANKERS)
 @pytest.mark.parametrize("parts", [1, 2, 7])
 def test_blocks_give_what_memory_does(ranker: str, parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     crawl = random_crawl(parts)
@@ -344,13 +347,13 @@ def test_blocks_of_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert len({row["score"] for row in found}) <= 7
 
 
-@pytest.mark.parametrize("ranker", sorted(MODULES))
+@pytest.mark.parametrize("ranker", GRAPH_RANKERS)
 def test_blocks_of_nothing(ranker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph, "WORKER_BYTES", 0)
     monkeypatch.setattr(breadth_first, "IN_BLOCKS", Iteration(0.0, 3))
     crawl = Crawl(pages={1: Page(seed=True, harvested=True), 2: Page(), 3: Page()}, links=[(2, 2), (9, 3)])
     found = distributed(crawl, ranker, "page", 1, tmp_path, {}, links_known=2, iteration=Iteration(1e-3, 3))
-    assert found == MODULES[ranker].rank(crawl.facts()).to_pylist()
+    assert found == module(ranker).rank(crawl.facts()).to_pylist()
 
 
 def test_only_more_links_than_a_worker_takes_need_blocks() -> None:
@@ -447,7 +450,7 @@ def test_blocks_rate_hosts(by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (pagerank.PageRank(Iteration(1e-5, 60)),) if by == "pagerank" else (harmonic.HyperBall(Iteration(0, 9), 6),)
     )
     monkeypatch.setattr(graph, "WORKER_BYTES", 0)
-    monkeypatch.setattr(MODULES[by], "methods", lambda *_, **__: method)
+    monkeypatch.setattr(module(by), "methods", lambda *_, **__: method)
 
     def build(pipeline: beam.Pipeline) -> None:
         inputs = {
@@ -458,7 +461,7 @@ def test_blocks_rate_hosts(by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     run_pipeline(beam_options([]), build)
     hosts = Graph.of_tables(nodes, pa.concat_tables(links), level="host")
-    values = MODULES[by].values_of(graph.solve(method[0], hosts.edges))
+    values = module(by).values_of(graph.solve(method[0], hosts.edges))
     if by == "harmonic":
         values = values + 1 / hosts.node_count
     found = pq.read_table(tmp_path).to_pydict()
