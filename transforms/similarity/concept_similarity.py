@@ -4,11 +4,11 @@
     intension(C1, C2) = maximum weight matching of Y1 and Y2 under ics / n
     similarity        = w extension + (1 - w) intension
 
-Few pairs need a matching. What a current concept is linked with mostly leads (`linked`); what could still lead beside
-it is bounded pair by pair (`every_pair`): where |Y1| <= |Y2|, each word of Y1 has at most its best value in Y2, and the
-sum of these bounds the matching; otherwise the same holds from the other side. A pair that could lead is looked at in
-full: when its greedy matching attains a bound it is optimal, and only otherwise, and only if the pair is still in the
-race, an assignment is solved.
+The search is a branch and bound, so that few pairs need a matching. The best base concept is mostly among those that a
+current concept is linked with (`linked`); the other pairs are bounded one by one (`every_pair`): where |Y1| <= |Y2|,
+each word of Y1 has at most its best value in Y2, and the sum of these bounds the matching; otherwise Y1 and Y2 are
+exchanged. A pair whose bound exceeds the incumbent is evaluated: a greedy matching that attains a bound is
+optimal; only if it does not, and the pair's bound still exceeds the incumbent, an assignment is solved.
 
 Bounds are compared with >=, after the same rounding as similarities, so that no tie is lost. A pair's similarity is a
 function of the pair alone: extensions are quotients of integers, similarities of words are multiples of 2^-40, whose
@@ -29,10 +29,10 @@ from scipy import sparse
 from semrank.transforms.columnar.arrays import Float64s, Int64s
 from semrank.transforms.lattice.context import Concepts
 from semrank.transforms.similarity.base_lattice import BLOCK_CELLS, BaseLattice, RelatedWords, WordSimilarities
-from semrank.transforms.similarity.contest import Floor, Race, Search
 from semrank.transforms.similarity.every_pair import able_rows, chunks, search_chunk
 from semrank.transforms.similarity.hierarchy import ICS_UNITS, WeightedHierarchy
 from semrank.transforms.similarity.linked import Linked, linked_parts, try_known
+from semrank.transforms.similarity.matching import Incumbents, LowerBounds, Search
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.similarity.word_pairs import WordPairs
 
@@ -40,7 +40,7 @@ Words: TypeAlias = npt.NDArray[np.integer]
 _Value = TypeVar("_Value", np.float64, np.int64)
 
 MANY_CONCEPTS = 1 << 12
-"""Base concepts from which on similarities of words are worked out pair by pair; with fewer, all of them take less."""
+"""Base concepts from which on similarities of words are computed pair by pair, not as a full matrix."""
 
 FIRST_HEAD = 64
 
@@ -53,13 +53,13 @@ class BestPairs:
     """The best base concept of each current concept, arrays of length n.
 
     Attributes:
-        base: its position in the base lattice, int64; -1 where no base concept reaches the floor.
+        base: its position in the base lattice, int64; -1 where no base concept reaches the lower bound.
         score: Sim, float64, rounded to 12 decimals; -1 where there is no base concept.
         extension: float64.
         intension: float64.
         examined: number of pairs whose word similarities were looked at one by one.
-        assignments: number of optimal assignments that were solved; the other examined pairs attain a bound, or fall
-            behind by a tighter one.
+        assignments: number of optimal assignments that were solved; the other examined pairs attain a bound, or are
+            excluded by a tighter one.
     """
 
     base: Int64s
@@ -76,7 +76,7 @@ def best_base_concepts(
     base: BaseLattice,
     hierarchy: WeightedHierarchy,
     settings: SimilaritySettings,
-    floor: Floor | None = None,
+    lower: LowerBounds | None = None,
 ) -> BestPairs:
     """The base concept most similar to each current concept; of equal ones that with the smallest id.
 
@@ -87,19 +87,19 @@ def best_base_concepts(
         base: the base lattice.
         hierarchy: the words' hierarchy.
         settings: how similarities are computed.
-        floor: a concept without a pair that reaches it is passed over; None lets every pair pass.
+        lower: lower bounds of the scores; concepts without a pair that reaches them are skipped. None for no bounds.
 
     Returns:
-        The best pairs. What is found for a concept depends neither on the rest of the batch nor on the floor, as far
-        as the floor lets it pass.
+        The best pairs. The pair of a concept that is not skipped depends neither on the rest of the batch nor on the
+        lower bounds.
     """
-    race = Race.start(len(current), len(base), floor)
+    best = Incumbents.start(len(current), len(base), lower)
     if len(base):
         counts = sparse.csr_array((edges.data.astype(np.int64), edges.indices, edges.indptr), shape=edges.shape)
         with base.similarities.taken() as similarities:
-            search = Search(current, counts, base, settings, race)
+            search = Search(current, counts, base, settings, best)
             if len(base) < MANY_CONCEPTS:
-                able = np.arange(len(current), dtype=np.int64) if floor is None else able_rows(search)
+                able = np.arange(len(current), dtype=np.int64) if lower is None else able_rows(search)
                 searches = iter([(search, able)])
             else:
                 searches = _unsettled(search, similarities.pairs_of(base, hierarchy))
@@ -108,36 +108,36 @@ def best_base_concepts(
                 for rows, words in chunks(part, left, len(hierarchy)):
                     kept.provide(words, part.base, hierarchy)
                     search_chunk(part, rows, kept)
-    found = race.base >= 0
+    found = best.base >= 0
     return BestPairs(
-        base=race.base,
-        score=np.where(found, race.score, -1.0),
-        extension=race.extension,
-        intension=race.intension,
-        examined=race.examined,
-        assignments=race.assignments,
+        base=best.base,
+        score=np.where(found, best.score, -1.0),
+        extension=best.extension,
+        intension=best.intension,
+        examined=best.examined,
+        assignments=best.assignments,
     )
 
 
 def _unsettled(search: Search, pairs: RelatedWords) -> Iterator[tuple[Search, Int64s]]:
-    """Settles what a few pairs of each row settle, mostly nearly all of them.
+    """Evaluates the linked pairs, which decide nearly all rows.
 
     Yields:
-        (search, rows that have to be searched in it). Where nothing but an equally similar base concept with a smaller
-        id could lead, the base lattice of it has the first concepts only.
+        (search, rows that are still undecided). Where only an equally similar base concept with a smaller id could
+        improve on the incumbent, the search's base lattice has the first concepts only.
     """
-    base, settings, race = search.base, search.settings, search.race
+    base, settings, best = search.base, search.settings, search.best
     for part in linked_parts(search):
         Linked.of(search, part, pairs).search()
-    rest = np.flatnonzero(race.leads_unlinked(settings))
+    rest = np.flatnonzero(best.unlinked_improves(settings))
     rest = rest[~try_known(search, rest, pairs)]
-    rest = rest[race.leads_unlinked(settings)[rest]]
-    tied = race.score[rest] == settings.largest_unlinked
+    rest = rest[best.unlinked_improves(settings)[rest]]
+    tied = best.score[rest] == settings.largest_unlinked
     yield search, rest[~tied]
     rest = rest[tied]
     size = FIRST_HEAD
     while len(rest):
-        within = race.limit[rest] <= size
+        within = best.limit[rest] <= size
         yield search if size >= len(base) else replace(search, base=base.head(size)), rest[within]
         rest = rest[~within]
         size *= HEAD_GROWTH
@@ -198,7 +198,7 @@ class BestScores:
         intension: float64.
         base: position in the base lattice, int64; -1 where no concept of the object was scored.
         current: id of the current concept, int64.
-        intents: words of the current concepts that are someone's best, by id.
+        intents: words of the current concepts that are an object's best, by id.
         assignments: number of optimal assignments that were solved.
     """
 
@@ -229,7 +229,7 @@ def best_per_object(
 ) -> BestScores:
     """The objects' best scores after a further batch of current concepts.
 
-    What is known of a concept's objects is the floor of its search, so later batches are the cheaper ones.
+    The objects' best scores so far are lower bounds of the search, so later batches are cheaper.
 
     Args:
         current: the batch.
@@ -238,9 +238,9 @@ def best_per_object(
         base: the base lattice.
         hierarchy: the words' hierarchy.
         settings: how similarities are computed.
-        best: the best scores before; a new object is given back, this one is not changed.
+        best: the best scores before; this object is not changed.
     """
-    pairs = best_base_concepts(current, edges, base, hierarchy, settings, _floor(current, best))
+    pairs = best_base_concepts(current, edges, base, hierarchy, settings, _lower_bounds(current, best))
     found = np.flatnonzero(pairs.base >= 0)
     order = found[np.lexsort((ids[found], pairs.base[found], -pairs.score[found]))]
     ordered = current.select(order)
@@ -261,14 +261,14 @@ def best_per_object(
 
 
 def _at(places: Int64s, values: npt.NDArray[_Value], shape: tuple[int, ...], other: int) -> npt.NDArray[_Value]:
-    """An array with some values at their places and another one at all others."""
+    """An array with values at some places and `other` elsewhere."""
     array = np.full(shape, other, dtype=values.dtype)
     array[places] = values
     return array
 
 
-def _floor(current: Concepts, best: BestScores) -> Floor:
-    """What a concept's pairs must reach to improve one of its objects: the worst of what is known of them."""
+def _lower_bounds(current: Concepts, best: BestScores) -> LowerBounds:
+    """Lower bounds of a concept's pairs: the worst of its objects' best scores so far."""
     concept = np.repeat(np.arange(len(current), dtype=np.int64), current.support)
     score, base = best.score[current.extent_indices], best.base[current.extent_indices]
     worst = np.full(len(current), np.inf)
@@ -276,7 +276,7 @@ def _floor(current: Concepts, best: BestScores) -> Floor:
     last = np.full(len(current), -1, dtype=np.int64)
     at_worst = score == worst[concept]
     np.maximum.at(last, concept[at_worst], base[at_worst])
-    return Floor(worst, last)
+    return LowerBounds(worst, last)
 
 
 def merge_best(first: BestScores, second: BestScores) -> BestScores:

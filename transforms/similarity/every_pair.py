@@ -1,6 +1,6 @@
-"""The best base concepts of current concepts whose words' similarities with the whole base lattice are there.
+"""The best base concepts of current concepts whose words' similarities with the whole base lattice are computed.
 
-Linked pairs are bounded and tried first. Unlinked ones are bounded only of those concepts that one of them could lead.
+Linked pairs are bounded and examined first. Unlinked pairs are bounded only where one could improve.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy import sparse
 
 from semrank.transforms.columnar.arrays import Float64s, Int64s, group_starts
 from semrank.transforms.similarity.base_lattice import BLOCK_CELLS, BOUND_UNITS, WordSimilarities, word_limit
-from semrank.transforms.similarity.contest import Contest, Pairs, Search, edge_counts, first_of_rows
+from semrank.transforms.similarity.matching import Matcher, Pairs, Search, edge_counts, first_of_rows
 from semrank.transforms.similarity.settings import SIMILARITY_DECIMALS
 
 Float32s: TypeAlias = npt.NDArray[np.float32]
@@ -27,13 +27,13 @@ BOUND_SLACK = 2.0**-12
 bound of 0 or 1 stays below it by more than similarities are rounded."""
 
 UNLINKED_ROUNDS = 4
-"""Unlinked candidates tried one a row before all that are left are listed: most rows need one or two."""
+"""Unlinked pairs of a row examined one by one before all remaining ones are listed: most rows need one or two."""
 
 
 def able_rows(search: Search) -> Int64s:
-    """Rows that may reach their floors by what their extensions are, whatever their words.
+    """Rows that may reach their lower bounds, by their extensions alone.
 
-    To make words' similarities ready is most of a search's work, so it is worth to know before whose are needed.
+    Computing words' similarities is most of a search's work, so this first finds the rows that need them.
     """
     count, settings = len(search.current), search.settings
     able = np.zeros(count, dtype=np.bool_)
@@ -50,7 +50,7 @@ def able_rows(search: Search) -> Int64s:
         bound = np.maximum(
             settings.upper_bound(largest, same_words), settings.upper_bound(np.zeros(len(rows)), same_words)
         )
-        able[rows] = bound >= search.race.score[rows]
+        able[rows] = bound >= search.best.score[rows]
     return np.flatnonzero(able).astype(np.int64)
 
 
@@ -70,7 +70,7 @@ def chunks(search: Search, rows: Int64s, word_count: int) -> Iterator[tuple[Int6
 
 
 def search_chunk(search: Search, rows: Int64s, similarities: WordSimilarities) -> None:
-    """Settles the best base concepts of some rows, whose words' similarities are there."""
+    """Finds the best base concepts of some rows, whose words' similarities are computed."""
     sizes = np.diff(search.current.intent_indptr)[rows]
     order = np.argsort(sizes, kind="stable")
     rows, sizes = rows[order], sizes[order]
@@ -83,7 +83,7 @@ def search_chunk(search: Search, rows: Int64s, similarities: WordSimilarities) -
 
 
 @dataclass(eq=False)
-class _Block(Contest):
+class _Block(Matcher):
     """Current concepts with one number of words, against all columns.
 
     Attributes:
@@ -103,15 +103,15 @@ class _Block(Contest):
         intents = similarities.places[current.intent_indices].reshape(len(rows), -1)
         sizes = np.diff(current.intent_indptr)
         linked = search.linked(rows, counts)
-        return cls(search.base, search.settings, search.race, rows, sizes, intents, similarities, linked)
+        return cls(search.base, search.settings, search.best, rows, sizes, intents, similarities, linked)
 
     def search(self) -> None:
-        """Settle the best pair of each row."""
+        """Finds the best pair of each row."""
         maxima = self._maxima()
         bounds = self.settings.upper_bound(self.linked.extension, self._linked_intension(maxima))
         self._try_best_linked(bounds)
         unlinked = self._try_unlinked(maxima)
-        left = np.flatnonzero(self._leads(self.linked.rows, self.linked.columns, bounds))
+        left = np.flatnonzero(self._improves(self.linked.rows, self.linked.columns, bounds))
         linked = self.linked.select(left)
         pairs = Pairs(
             np.concatenate([linked.rows, unlinked[0]]),
@@ -127,12 +127,12 @@ class _Block(Contest):
         return float(weight * least * BOUND_SLACK)
 
     def _units_type(self) -> np.dtype[np.unsignedinteger]:
-        """What holds the sum of the smaller intent's largest similarities."""
+        """A type that holds the sum of the smaller intent's largest similarities."""
         largest = BOUND_UNITS * min(self.intents.shape[1], self.base.padded.shape[1])
         return np.dtype(np.uint16 if largest <= np.iinfo(np.uint16).max else np.uint32)
 
     def _unit_norms(self, rows: Int64s, columns: Int64s) -> Float64s:
-        """What sums of `BOUND_UNITS` are divided by, so that bounds of the intension come out, float64[p]."""
+        """Divisors that turn sums in `BOUND_UNITS` into bounds of the intension, float64[p]."""
         return np.asarray(self._norms(rows, columns) * (BOUND_UNITS * (1 - BOUND_SLACK)))
 
     def _maxima(self) -> Units:
@@ -195,19 +195,19 @@ class _Block(Contest):
         return intension
 
     def _try_best_linked(self, bounds: Float64s) -> None:
-        """Examine the linked pair with the largest bound of each row, and strike its bound out."""
+        """Examines the linked pair with the largest bound of each row, and sets its bound to -1."""
         chosen = first_of_rows(self.linked.rows, bounds, self.base.columns[self.linked.columns], len(self.base))
-        chosen = chosen[self._leads(self.linked.rows[chosen], self.linked.columns[chosen], bounds[chosen])]
+        chosen = chosen[self._improves(self.linked.rows[chosen], self.linked.columns[chosen], bounds[chosen])]
         self._examine(*self.linked.select(chosen))
         bounds[chosen] = -1.0
 
     def _try_unlinked(self, maxima: Units) -> tuple[Int64s, Int64s, Float64s]:
-        """Examine unlinked pairs of the rows that one could lead, the largest bound of each row first.
+        """Examines unlinked pairs of the rows that one could improve, the largest bound of each row first.
 
         Returns:
-            (rows, columns, bounds) of the pairs that could still lead.
+            (rows, columns, bounds) of the pairs that could still improve.
         """
-        rows = np.flatnonzero(self.race.leads_unlinked(self.settings)[self.rows])
+        rows = np.flatnonzero(self.best.unlinked_improves(self.settings)[self.rows])
         if not len(rows):
             return _no_pairs()
         intension = self._unlinked_intension(rows, maxima)
@@ -216,30 +216,30 @@ class _Block(Contest):
             left = intension if len(active) == len(intension) else intension[active]
             top = left.max(axis=1)
             bound = self._unlinked_bound(top)
-            going = np.flatnonzero((top >= 0) & (bound >= self.race.score[self.rows[rows[active]]]))
+            going = np.flatnonzero((top >= 0) & (bound >= self.best.score[self.rows[rows[active]]]))
             if not len(going):
                 return _no_pairs()
             left = left if len(going) == len(left) else left[going]
             active, top, bound = active[going], top[going], bound[going]
             ranks = np.where(left == top[:, None], self.base.columns, len(self.base))
             columns = ranks.argmin(axis=1)
-            leading = self._leads(rows[active], columns, bound)
-            active, columns, bound = active[leading], columns[leading], bound[leading]
+            improving = self._improves(rows[active], columns, bound)
+            active, columns, bound = active[improving], columns[improving], bound[improving]
             similarity = self._examine(rows[active], columns, np.zeros(len(active)))
             intension[active, columns] = -1
-            # What is left of a row that attained its bound is less similar, or as similar with a larger id.
+            # Other pairs of a row that attained its bound are less similar, or equally similar with a larger id.
             active = active[similarity < bound]
         left = intension[active]
         place, columns = np.nonzero(left >= 0)
         bound = self._unlinked_bound(left[place, columns])
-        leading = self._leads(rows[active[place]], columns, bound)
-        return rows[active[place[leading]]], columns[leading], bound[leading]
+        improving = self._improves(rows[active[place]], columns, bound)
+        return rows[active[place[improving]]], columns[improving], bound[improving]
 
     def _unlinked_bound(self, intension: Float32s) -> Float64s:
         return self.settings.upper_bound(np.zeros(len(intension)), intension.astype(np.float64))
 
     def _examine(self, rows: Int64s, columns: Int64s, extension: Float64s) -> Float64s:
-        self.race.examined += len(rows)
+        self.best.examined += len(rows)
         base, size = self.base, self.intents.shape[1]
         result = np.full(len(rows), -1.0)
         smaller = base.sizes[columns] <= size

@@ -1,7 +1,7 @@
 """The best base concepts among those that are linked with a current concept.
 
-They are few of all, and lead nearly always. What they need of words' similarities is worked out pair by pair, so that
-the work grows with the links and not with the product of both lattices.
+They are few, and the best base concept is nearly always among them. Similarities of words are computed for these pairs
+only, so that the work grows with the links and not with the product of both lattices.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from scipy import sparse
 
 from semrank.transforms.columnar.arrays import Bools, Float64s, Int64s, group_starts, ragged
 from semrank.transforms.similarity.base_lattice import BLOCK_CELLS, RelatedWords, ones
-from semrank.transforms.similarity.contest import Contest, Pairs, Search, edge_counts, extensions_of, first_of_rows
+from semrank.transforms.similarity.matching import Matcher, Pairs, Search, edge_counts, extensions_of, first_of_rows
 from semrank.transforms.similarity.word_pairs import WordPairs
 
 LINKED_ROUNDS = 3
 """Linked pairs of a row that are examined one by one."""
 
 LINKED_PAIRS = 64
-"""Linked pairs that are examined before words' similarities are bounded; rows with more could lead on for thousands."""
+"""Rows with up to so many linked pairs have all examined before words' similarities are bounded."""
 
 
 def linked_parts(search: Search) -> Iterator[Int64s]:
@@ -41,10 +41,10 @@ def linked_parts(search: Search) -> Iterator[Int64s]:
 
 
 def try_known(search: Search, rows: Int64s, pairs: RelatedWords) -> Bools:
-    """Enter base concepts of rows whose intension is known without similarities of words.
+    """Evaluates base concepts whose intension is known without similarities of words.
 
-    It is 1 where a concept has one word and that is related to one of the other's; the first of these by id is entered.
-    It is 0 for all base concepts where none of a row's words is similar to any of theirs; the first of all is entered.
+    It is 1 where a concept has one word, which is related to one of the other's; the first of these by id is used.
+    It is 0 for all base concepts where none of a row's words is similar to any of theirs; the first of all is used.
 
     Returns:
         Whether it is 0 for all base concepts, bool[len(rows)].
@@ -70,12 +70,12 @@ def try_known(search: Search, rows: Int64s, pairs: RelatedWords) -> Bools:
     counts = np.asarray(own.multiply(members).sum(axis=1)).ravel()
     extension = extensions_of(counts, current.support[known], concepts.support, settings)
     intension = alive[known].astype(np.float64)
-    search.race.enter(rows[known], column[known], settings.similarity(extension, intension), extension, intension)
+    search.best.update(rows[known], column[known], settings.similarity(extension, intension), extension, intension)
     return ~alive
 
 
 @dataclass(eq=False)
-class Linked(Contest):
+class Linked(Matcher):
     """Current concepts of any size, against the columns that are linked with them.
 
     Attributes:
@@ -94,7 +94,7 @@ class Linked(Contest):
 
     @classmethod
     def of(cls, search: Search, rows: Int64s, pairs: RelatedWords) -> Linked:
-        """The contest of some current concepts."""
+        """The matcher of some current concepts."""
         current = search.current.select(rows)
         sizes = np.diff(current.intent_indptr)
         intents = np.full((len(rows), int(sizes.max(initial=0))), -1, dtype=np.int64)
@@ -102,7 +102,7 @@ class Linked(Contest):
         return cls(
             search.base,
             search.settings,
-            search.race,
+            search.best,
             rows,
             sizes,
             intents,
@@ -113,11 +113,11 @@ class Linked(Contest):
         )
 
     def search(self) -> None:
-        """Settles the best linked pair of each row.
+        """Finds the best linked pair of each row.
 
-        At first all that is known of an intension is its largest value. Of most rows a few pairs attain it, and what
-        has a smaller extension than these can't lead. Of the others it is counted which words may be similar, and only
-        for what is left then are similarities of words looked at.
+        The first bound of an intension is its largest value. In most rows a few pairs attain it, which excludes pairs
+        with a smaller extension. For the others the words that may be similar are counted, and only for what remains
+        similarities of words are computed.
         """
         rows, columns, extension = self.linked
         largest = self._smaller(rows, columns) / self._norms(rows, columns)
@@ -132,22 +132,22 @@ class Linked(Contest):
             some = pairs.select(part)
             bound = self._matching_bounds(some) / self._norms(some.rows, some.columns)
             bound = self.settings.upper_bound(some.extension, bound)
-            left = self._leads(some.rows, some.columns, bound)
+            left = self._improves(some.rows, some.columns, bound)
             self._try_all(some.select(left), bound[left])
 
     def _try_first(self, pairs: Pairs, bounds: Float64s, order: Float64s) -> tuple[Pairs, Float64s]:
-        """Examine the first pairs of each row in descending order, one by one, and give what could still lead."""
+        """Examines the first pairs of each row in descending order, returns those that could still improve."""
         for _ in range(LINKED_ROUNDS):
-            left = np.flatnonzero(self._leads(pairs.rows, pairs.columns, bounds))
+            left = np.flatnonzero(self._improves(pairs.rows, pairs.columns, bounds))
             pairs, bounds, order = pairs.select(left), bounds[left], order[left]
             chosen = first_of_rows(pairs.rows, order, self.base.columns[pairs.columns], len(self.base))
             self._examine(*pairs.select(chosen))
             bounds[chosen] = order[chosen] = -1.0
-        left = np.flatnonzero(self._leads(pairs.rows, pairs.columns, bounds))
+        left = np.flatnonzero(self._improves(pairs.rows, pairs.columns, bounds))
         return pairs.select(left), bounds[left]
 
     def _try_few(self, pairs: Pairs, bounds: Float64s) -> tuple[Pairs, Float64s]:
-        """Examine all pairs of rows with few, and give those of the others."""
+        """Examines all pairs of rows with few; returns those of the others."""
         few = (np.bincount(pairs.rows, minlength=len(self.rows)) <= LINKED_PAIRS)[pairs.rows]
         self._try_all(pairs.select(few), bounds[few])
         return pairs.select(~few), bounds[~few]
@@ -182,7 +182,7 @@ class Linked(Contest):
         return counted
 
     def _word_counts(self, pairs: Pairs) -> tuple[Int64s, Int64s]:
-        """What can be known of matchings without similarities of words.
+        """Bounds of matchings that need no similarities of words.
 
         A word without clicks is similar to its relatives only.
 
@@ -217,7 +217,7 @@ class Linked(Contest):
         return np.minimum(counts[0], smaller), np.minimum(counts[1], smaller)
 
     def _examine(self, rows: Int64s, columns: Int64s, extension: Float64s) -> Float64s:
-        self.race.examined += len(rows)
+        self.best.examined += len(rows)
         result = np.full(len(rows), -1.0)
         sizes, base_sizes = self.sizes[rows], self.base.sizes[columns]
         smaller, larger = np.minimum(sizes, base_sizes), np.maximum(sizes, base_sizes)

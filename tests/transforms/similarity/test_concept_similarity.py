@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from semrank.transforms.lattice.context import Concepts
-from semrank.transforms.similarity import base_lattice, concept_similarity, contest, every_pair, linked, word_pairs
+from semrank.transforms.similarity import base_lattice, concept_similarity, every_pair, linked, matching, word_pairs
 from semrank.transforms.similarity.base_lattice import BaseLattice
 from semrank.transforms.similarity.concept_similarity import (
     BestPairs,
@@ -26,8 +26,8 @@ from semrank.transforms.similarity.concept_similarity import (
     matchings,
     merge_best,
 )
-from semrank.transforms.similarity.contest import Floor
 from semrank.transforms.similarity.hierarchy import WeightedHierarchy
+from semrank.transforms.similarity.matching import LowerBounds
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.similarity.word_pairs import WordPairs
 from tests.transforms.similarity.naive import NaiveHierarchy, Words, naive_similarity, word_sets
@@ -46,7 +46,7 @@ TUNED: list[list[tuple[ModuleType, str]]] = [
     [(base_lattice, "BLOCK_CELLS"), (linked, "BLOCK_CELLS"), (every_pair, "BLOCK_CELLS")],
     [(base_lattice, "CACHE_BYTES")],
     [(every_pair, "UNLINKED_ROUNDS")],
-    [(contest, "FIRST_TRIES")],
+    [(matching, "FIRST_TRIES")],
     [(linked, "LINKED_ROUNDS"), (linked, "LINKED_PAIRS")],
     [(concept_similarity, "FIRST_HEAD")],
     [(word_pairs, "ANCESTOR_SLAB")],
@@ -68,9 +68,11 @@ class Instance:
     def lattice(self) -> BaseLattice:
         return BaseLattice.of(Concepts.of(self.base), np.arange(len(self.base), dtype=np.int64), self.edges.shape[1])
 
-    def best(self, hierarchy: WeightedHierarchy, chosen: SimilaritySettings, floor: Floor | None = None) -> BestPairs:
+    def best(
+        self, hierarchy: WeightedHierarchy, chosen: SimilaritySettings, lower: LowerBounds | None = None
+    ) -> BestPairs:
         edges = sparse.csr_array(self.edges)
-        return best_base_concepts(Concepts.of(self.current), edges, self.lattice, hierarchy, chosen, floor)
+        return best_base_concepts(Concepts.of(self.current), edges, self.lattice, hierarchy, chosen, lower)
 
     def naive(self, hierarchy: NaiveHierarchy, chosen: SimilaritySettings) -> np.ndarray:
         """(similarity, extension, intension) of all pairs, float64[3, current, base]."""
@@ -210,9 +212,9 @@ def test_a_floor_leaves_out_only_what_stays_below(
     # Floors at, just above and far from what is reached, by scores and by base concepts.
     shift = data.draw(st.lists(st.sampled_from([-0.3, -1e-12, 0.0, 0.0, 1e-12, 0.3]), min_size=count, max_size=count))
     bases = np.array(data.draw(st.lists(st.integers(-1, last), min_size=count, max_size=count)), dtype=np.int64)
-    floor = Floor(np.round(free.score + shift, 12), bases)
-    found = instance.best(hierarchy, chosen, floor)
-    reaches = (free.score > floor.score) | ((free.score == floor.score) & (free.base <= floor.base))
+    lower = LowerBounds(np.round(free.score + shift, 12), bases)
+    found = instance.best(hierarchy, chosen, lower)
+    reaches = (free.score > lower.score) | ((free.score == lower.score) & (free.base <= lower.base))
     assert found.base.tolist() == np.where(reaches, free.base, -1).tolist()
     assert found.score.tolist() == np.where(reaches, free.score, -1).tolist()
 
@@ -262,7 +264,7 @@ def test_greedy_matchings_are_bounded_by_the_optimum(data: st.DataObject, shape:
     padding = ((0, 0), (0, min(filling, more)), (0, 0)) if fill_rows else ((0, 0), (0, 0), (0, filling))
     padded = np.pad(block, padding, constant_values=-1.0)
     bound = padded.max(axis=2, initial=0.0).sum(axis=1)
-    matched, upper = contest._greedy_matchings(padded, np.array([rows]), bound)
+    matched, upper = matching._greedy_matchings(padded, np.array([rows]), bound)
     optimum = block[0][linear_sum_assignment(block[0], maximize=True)].sum()
     assert matched[0] <= optimum <= upper[0] <= bound[0]
     if rows <= 3:

@@ -1,4 +1,4 @@
-"""Current concepts that race for their best base concepts: pairs, their extensions, matchings, and who leads."""
+"""The search for best base concepts: incumbents, bounds, extensions of pairs, and maximum weight matchings."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import numpy as np
 import scipy
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import Bools, Float64s, Int64s, group_starts
+from semrank.transforms.columnar.arrays import Bools, Float64s, Int64s, group_lengths, group_starts, places_in_groups
 from semrank.transforms.lattice.context import Concepts
 from semrank.transforms.similarity.base_lattice import BaseLattice, ones
 from semrank.transforms.similarity.settings import EDGE_KINDS, SimilaritySettings
 
 FIRST_TRIES = 4
-"""Pairs of a row that are tried together once all that are left are listed; a round costs as much as some pairs."""
+"""Pairs of a row that are evaluated together at first; each round has a fixed cost of about that of some pairs."""
 
 
 @dataclass(frozen=True, eq=False)
-class Floor:
-    """What a pair of each current concept must reach to matter, arrays of length n.
+class LowerBounds:
+    """Lower bounds of the best pair of each current concept, arrays of length n.
 
     Attributes:
-        score: float64; a pair below it does not matter. -1 lets every pair pass.
-        base: position in the base lattice, int64; a pair as similar as `score` must have a base concept up to this one.
+        score: float64; pairs below it are ignored. -1 for no bound.
+        base: position in the base lattice, int64; pairs of exactly this score are ignored after this base concept.
     """
 
     score: Float64s
@@ -33,12 +33,12 @@ class Floor:
 
 
 @dataclass(eq=False)
-class Race:
-    """Best pair so far of each row; rows are current concepts, bases positions in the base lattice.
+class Incumbents:
+    """Best pair so far of each row. Rows are current concepts, bases are positions in the base lattice.
 
     Attributes:
         score: similarity to reach, float64[n].
-        limit: a pair that just reaches it needs a base below this one, int64[n].
+        limit: pairs of exactly this score must have a base below this one, int64[n].
         base: base of the best pair, -1 before there is one, int64[n].
         extension: of the best pair, float64[n].
         intension: likewise.
@@ -55,27 +55,27 @@ class Race:
     assignments: int = 0
 
     @classmethod
-    def start(cls, count: int, bases: int, floor: Floor | None) -> Race:
-        """The race before any pair is known."""
-        score = np.full(count, -1.0) if floor is None else floor.score.copy()
-        limit = np.full(count, bases, dtype=np.int64) if floor is None else floor.base + 1
+    def start(cls, count: int, bases: int, lower: LowerBounds | None) -> Incumbents:
+        """The incumbents before any pair is evaluated."""
+        score = np.full(count, -1.0) if lower is None else lower.score.copy()
+        limit = np.full(count, bases, dtype=np.int64) if lower is None else lower.base + 1
         return cls(score, limit, np.full(count, -1, dtype=np.int64), np.zeros(count), np.zeros(count))
 
-    def leads(self, rows: Int64s, score: Float64s, base: Int64s) -> Bools:
-        """Whether pairs of this similarity would be the best of their rows."""
+    def improves(self, rows: Int64s, score: Float64s, base: Int64s) -> Bools:
+        """Whether pairs of this similarity would replace the incumbents of their rows."""
         best = self.score[rows]
         return np.asarray((score > best) | ((score == best) & (base < self.limit[rows])), dtype=np.bool_)
 
-    def leads_unlinked(self, settings: SimilaritySettings) -> Bools:
-        """Whether an unlinked pair could still be the best of each row, bool[n]."""
+    def unlinked_improves(self, settings: SimilaritySettings) -> Bools:
+        """Whether an unlinked pair could still replace the incumbent of each row, bool[n]."""
         largest = settings.largest_unlinked
         return np.asarray((largest > self.score) | ((largest == self.score) & (self.limit > 0)), dtype=np.bool_)
 
-    def enter(self, rows: Int64s, base: Int64s, score: Float64s, extension: Float64s, intension: Float64s) -> None:
-        """Enter pairs; of several of a row the best counts."""
+    def update(self, rows: Int64s, base: Int64s, score: Float64s, extension: Float64s, intension: Float64s) -> None:
+        """Replaces incumbents by pairs that improve on them; of several pairs of a row the best counts."""
         order = np.lexsort((base, -score, rows))
         order = order[group_starts(rows[order])]
-        order = order[self.leads(rows[order], score[order], base[order])]
+        order = order[self.improves(rows[order], score[order], base[order])]
         row = rows[order]
         self.score[row], self.limit[row], self.base[row] = score[order], base[order], base[order]
         self.extension[row], self.intension[row] = extension[order], intension[order]
@@ -90,14 +90,14 @@ class Search:
         edges: counts of links and c-edges between objects and queue URLs, CSR int64[objects, queue].
         base: the base lattice.
         settings: how similarities are computed.
-        race: the race of the current concepts, in their order.
+        best: the incumbents of the current concepts, in their order.
     """
 
     current: Concepts
     edges: sparse.csr_array
     base: BaseLattice
     settings: SimilaritySettings
-    race: Race
+    best: Incumbents
 
     def linked(self, rows: Int64s, counts: sparse.csr_array | None = None) -> Pairs:
         """The pairs of some current concepts whose extension is above 0.
@@ -148,54 +148,54 @@ class Pairs(NamedTuple):
 
 
 @dataclass(eq=False)
-class Contest:
-    """Current concepts that race together.
+class Matcher:
+    """Evaluates pairs of some current concepts.
 
     Attributes:
         base: the base lattice.
         settings: how similarities are computed.
-        race: what is known of all rows.
-        rows: rows of the race, int64[r]; others are called by their positions here.
+        best: incumbents of all rows.
+        rows: rows of `best` that take part, int64[r]; methods take positions in it.
         sizes: |Y2| of each, int64[r].
     """
 
     base: BaseLattice
     settings: SimilaritySettings
-    race: Race
+    best: Incumbents
     rows: Int64s
     sizes: Int64s
 
     def _smaller(self, rows: Int64s, columns: Int64s) -> Int64s:
-        """Words of the smaller intent of pairs: no matching has more pairs."""
+        """Size of the smaller intent of pairs: the largest number of matched words."""
         return np.minimum(self.sizes[rows], self.base.sizes[columns])
 
     def _norms(self, rows: Int64s, columns: Int64s) -> Int64s:
-        """What the matchings of pairs are divided by; 1 where both or one intent is empty and they are 0."""
+        """Divisors of the matchings' weights; 1 where an intent is empty, whose weight is 0."""
         if self.settings.intension_norm == "min":
             return np.maximum(self._smaller(rows, columns), 1)
         return np.maximum(np.maximum(self.sizes[rows], self.base.sizes[columns]), 1)
 
-    def _leads(self, rows: Int64s, columns: Int64s, bounds: Float64s) -> Bools:
-        return self.race.leads(self.rows[rows], bounds, self.base.columns[columns])
+    def _improves(self, rows: Int64s, columns: Int64s, bounds: Float64s) -> Bools:
+        return self.best.improves(self.rows[rows], bounds, self.base.columns[columns])
 
     def _try_all(self, pairs: Pairs, bounds: Float64s) -> None:
-        """Examine pairs by descending bounds, a few of a row, then twice as many, until none could lead."""
+        """Examines pairs by descending bounds, a few of a row, then twice as many, until none could improve."""
         count = FIRST_TRIES
         while len(pairs.rows):
             order = np.lexsort((self.base.columns[pairs.columns], -bounds, pairs.rows))
             pairs, bounds = pairs.select(order), bounds[order]
             starts = group_starts(pairs.rows)
-            now = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order))) < count
+            now = places_in_groups(starts, len(order)) < count
             self._examine(*pairs.select(now))
-            left = ~now & self._leads(pairs.rows, pairs.columns, bounds)
+            left = ~now & self._improves(pairs.rows, pairs.columns, bounds)
             pairs, bounds = pairs.select(left), bounds[left]
             count *= 2
 
     def _examine(self, rows: Int64s, columns: Int64s, extension: Float64s) -> Float64s:
-        """Enter pairs into the race with their similarities.
+        """Evaluates pairs and updates the incumbents.
 
         Returns:
-            The similarities, float64[len(rows)]; -1 for a pair that turned out not to lead.
+            The similarities, float64[len(rows)]; -1 for a pair that was excluded by a bound.
         """
         raise NotImplementedError
 
@@ -203,18 +203,18 @@ class Contest:
         """`_examine` for pairs whose words' similarities are known; `values` as in `_settle`."""
         result = np.full(len(rows), -1.0)
         bound = values.max(axis=2, initial=0.0).sum(axis=1)
-        left = np.flatnonzero(self._could_lead(rows, columns, extension, bound))
+        left = np.flatnonzero(self._could_improve(rows, columns, extension, bound))
         result[left] = self._settle(rows[left], columns[left], extension[left], bound[left], values[left])
         return result
 
-    def _could_lead(self, rows: Int64s, columns: Int64s, extension: Float64s, bound: Float64s) -> Bools:
-        """Whether pairs whose matchings have at most some weight could be the best of their rows."""
-        return self._leads(rows, columns, self.settings.upper_bound(extension, bound / self._norms(rows, columns)))
+    def _could_improve(self, rows: Int64s, columns: Int64s, extension: Float64s, bound: Float64s) -> Bools:
+        """Whether pairs whose matchings have at most some weight could improve."""
+        return self._improves(rows, columns, self.settings.upper_bound(extension, bound / self._norms(rows, columns)))
 
     def _settle(
         self, rows: Int64s, columns: Int64s, extension: Float64s, bound: Float64s, values: Float64s
     ) -> Float64s:
-        """Enter pairs into the race.
+        """Evaluates pairs and updates the incumbents.
 
         Args:
             rows: positions in `rows` of the block, int64[p].
@@ -229,23 +229,23 @@ class Contest:
         result = np.full(len(rows), -1.0)
         settled = matched == bound
         left = np.flatnonzero(settled)
-        result[left] = self._enter(rows[left], columns[left], extension[left], matched[left])
+        result[left] = self._update(rows[left], columns[left], extension[left], matched[left])
         left = np.flatnonzero(~settled)
-        left = left[self._could_lead(rows[left], columns[left], extension[left], bound[left])]
-        self.race.assignments += len(left)
+        left = left[self._could_improve(rows[left], columns[left], extension[left], bound[left])]
+        self.best.assignments += len(left)
         # A row that is filling may have any column: it adds 0.
         chosen = np.zeros((len(left), values.shape[1]), dtype=np.int64)
         for i, (pair, words) in enumerate(zip(left.tolist(), counts[left].tolist(), strict=True)):
             chosen[i, :words] = scipy.optimize.linear_sum_assignment(values[pair, :words], maximize=True)[1]
         weights = np.maximum(np.take_along_axis(values[left], chosen[:, :, None], axis=2), 0.0).sum(axis=(1, 2))
-        result[left] = self._enter(rows[left], columns[left], extension[left], weights)
+        result[left] = self._update(rows[left], columns[left], extension[left], weights)
         return result
 
-    def _enter(self, rows: Int64s, columns: Int64s, extension: Float64s, weights: Float64s) -> Float64s:
-        """Enter pairs into the race with the weights of their matchings, and give back their similarities."""
+    def _update(self, rows: Int64s, columns: Int64s, extension: Float64s, weights: Float64s) -> Float64s:
+        """Updates the incumbents with pairs whose matchings are known; returns their similarities."""
         intension = weights / self._norms(rows, columns)
         similarity = self.settings.similarity(extension, intension)
-        self.race.enter(self.rows[rows], self.base.columns[columns], similarity, extension, intension)
+        self.best.update(self.rows[rows], self.base.columns[columns], similarity, extension, intension)
         return similarity
 
 
@@ -261,7 +261,7 @@ def first_of_rows(rows: Int64s, bounds: Float64s, base: Int64s, bases: int) -> I
     starts = group_starts(rows)
     if not len(starts):
         return np.zeros(0, dtype=np.int64)
-    lengths = np.diff(starts, append=len(bounds))
+    lengths = group_lengths(starts, len(bounds))
     top = bounds == np.repeat(np.maximum.reduceat(bounds, starts), lengths)
     ranks = np.where(top, base, bases)
     return np.flatnonzero(top & (ranks == np.repeat(np.minimum.reduceat(ranks, starts), lengths)))
@@ -284,7 +284,7 @@ def _greedy_matchings(values: Float64s, counts: Int64s, row_bound: Float64s) -> 
     column_maxima = -np.sort(-values[behind].max(axis=1, initial=0.0), axis=1)
     column_bound = np.where(np.arange(column_maxima.shape[1]) < counts[behind, None], column_maxima, 0.0).sum(axis=1)
     bound[behind] = np.minimum(row_bound[behind], column_bound)
-    # In an optimal matching nobody can do better without somebody else's loss, so some order of the rows leads to it.
+    # An optimal matching has no improving exchange, so greedy finds it for some order of the rows.
     for count in (2, 3):
         open_blocks = np.flatnonzero((matched < bound) & (counts == count))
         if len(open_blocks):
@@ -296,7 +296,7 @@ def _greedy_matchings(values: Float64s, counts: Int64s, row_bound: Float64s) -> 
 
 
 def _greedy(values: Float64s) -> Float64s:
-    """Weight of the matchings that give each row in turn the largest value that is left, float64[p]."""
+    """Weights of greedy matchings: each row in turn takes the largest remaining value, float64[p]."""
     free = values.copy()
     matched = np.zeros(len(values))
     block = np.arange(len(values))
