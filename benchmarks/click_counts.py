@@ -37,8 +37,8 @@ from semrank.transforms.columnar.beam import WritePartitions
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.columnar.parquet import ROW_GROUP_ROWS
 from semrank.transforms.context.words import lemmas_of
+from semrank.transforms.streams.dates import SESSION_GAP_SECONDS
 from semrank.transforms.weblog.beam import ReadClickFacts
-from semrank.transforms.weblog.sequences import SEQUENCE_GAP_SECONDS
 
 ROWS = 20_000_000
 QUICK_ROWS = 200_000
@@ -66,7 +66,7 @@ QUERIES = {
     EDGES: "SELECT source, target, count(*) AS clicks FROM (SELECT lag(url) OVER sequence AS source, url AS target, "
     "clicked_at - lag(clicked_at) OVER sequence AS pause FROM log "
     "WINDOW sequence AS (PARTITION BY user_id, session_id, query ORDER BY clicked_at, position, url)) "
-    f"WHERE source <> target AND pause <= INTERVAL {SEQUENCE_GAP_SECONDS} SECOND GROUP BY source, target",
+    f"WHERE source <> target AND pause <= INTERVAL {SESSION_GAP_SECONDS} SECOND GROUP BY source, target",
 }
 """What DuckDB is asked, in this order."""
 
@@ -149,7 +149,7 @@ def start_spark(log: Path) -> Callable[[], dict[str, int]]:
         before, time = (functions.lag(name).over(sequence) for name in ("url", "clicked_at"))
         pause = functions.unix_micros("clicked_at") - functions.unix_micros(time)
         steps = rows.select(before.alias("source"), functions.col("url").alias("target"), pause.alias("pause"))
-        walked = steps.where(f"source <> target AND pause <= {SEQUENCE_GAP_SECONDS * 1_000_000}")
+        walked = steps.where(f"source <> target AND pause <= {SESSION_GAP_SECONDS * 1_000_000}")
         results = {
             URL_WORDS: url_words,
             WORDS: url_words.groupBy("word").agg(functions.sum("clicks").alias("clicks")),
@@ -206,7 +206,7 @@ def _by_sequence(row: dict[str, Any]) -> tuple[tuple[str, str, str], _Click]:
 def _edges(_sequence: tuple[str, str, str], clicks: Iterable[_Click]) -> Iterator[tuple[tuple[str, str], int]]:
     ordered = sorted(clicks)
     for (before, _, source), (after, _, target) in itertools.pairwise(ordered):
-        if source != target and (after - before).total_seconds() <= SEQUENCE_GAP_SECONDS:
+        if source != target and (after - before).total_seconds() <= SESSION_GAP_SECONDS:
             yield (source, target), 1
 
 

@@ -31,28 +31,32 @@ MAX_GROWTH = 2.8
 _HANG_SECONDS = 5.0
 _MAX_SEED_BYTES = 1 << 13
 _TOKEN = re.compile(rb"[A-Za-z]+|[0-9]+|[ \t]+|[^A-Za-z0-9 \t]")
-_COMMON = (
-    b" ",
-    b"\t",
-    b"\n",
-    b"\r\n",
-    b'"',
-    b"'",
-    b"\\",
-    b"<",
-    b">",
-    b"=",
-    b"/",
-    b"-",
-    b";",
-    b",",
-    b"&",
-    b"%",
-    b"(",
-    b"[",
-    b"]",
+COMMON_TOKENS = (
+    *(
+        b" ",
+        b"\t",
+        b"\n",
+        b"\r\n",
+        b'"',
+        b"'",
+        b"\\",
+        b"<",
+        b">",
+        b"=",
+        b"/",
+        b"-",
+        b";",
+        b",",
+        b"&",
+        b"%",
+        b"(",
+        b"[",
+        b"]",
+    ),
+    *(b"<!---->", b"<a><b>", b"<p x=", b"<a href=x>", b'="', b"a=b&", b"%41", b"/../", b"&amp;", b"a", b"0"),
 )
-_COMMON_LONGER = (b"<!---->", b"<a><b>", b"<p x=", b"<a href=x>", b'="', b"a=b&", b"%41", b"/../", b"&amp;", b"a", b"0")
+"""Tokens that many grammars have."""
+
 _NO_PARSERS = frozenset({"options", "manifest", "topics", "seeds", "path-list"}) | {
     name for name in TARGETS if name.startswith("ontology-")
 }
@@ -81,7 +85,7 @@ def repetitions(name: str, share: float, draw: random.Random) -> Iterator[tuple[
     for label, seed in seeds()[name].items():
         seed = seed[:_MAX_SEED_BYTES]
         found = list(_TOKEN.finditer(seed))
-        tokens = list(dict.fromkeys([*_COMMON, *_COMMON_LONGER, *(match[0] for match in found)]))
+        tokens = list(dict.fromkeys([*COMMON_TOKENS, *(match[0] for match in found)]))
         places = [0, *dict.fromkeys(match.end() for match in found)]
         for place in places:
             for token in tokens:

@@ -19,7 +19,7 @@ from semrank.transforms.crawls.robots import Robots
 from semrank.transforms.samples.wikispeedia import article_text
 from semrank.transforms.streams.languages import language_code
 from semrank.transforms.streams.urls import canonical_url
-from tests.fuzz.growth import growing, parsers
+from tests.fuzz.growth import COMMON_TOKENS, growing, parsers
 
 SMALL, LARGE = 1 << 15, 1 << 18
 SECONDS = 2.0
@@ -82,80 +82,14 @@ PARSERS: dict[str, tuple[Callable[[bytes], object], tuple[bytes, ...]]] = {
     ),
 }
 TOKENS = (
-    *(
-        b" ",
-        b"\t",
-        b"\n",
-        b"\r\n",
-        b"\r",
-        b'"',
-        b"'",
-        b"\\",
-        b"<",
-        b">",
-        b"=",
-        b"/",
-        b"-",
-        b";",
-        b",",
-        b"&",
-        b"%",
-        b"a",
-        b"0",
-    ),
-    *(
-        b"(",
-        b"(\\",
-        b"[",
-        b"]",
-        b"<!--",
-        b"-->",
-        b"<!---->",
-        b"--",
-        b"<?",
-        b"?>",
-        b"<!",
-        b"</",
-        b"/>",
-        b"]]>",
-        b"<![CDATA[",
-    ),
-    *(
-        b"<a><b>",
-        b"<b><i><u><s>",
-        b"<div>",
-        b"<p>x",
-        b"<rt>",
-        b"<x></b>",
-        b"<table><tr>x",
-        b"<svg><foreignObject>",
-        b"<a/ ",
-    ),
-    *(b"<font color=1><p>", b"<select><option>", b"<a href=x>y", b"<p hidden>", b"<title>", b"<script>", b"<summary>"),
-    *(
-        b"<meta ",
-        b"charset=",
-        b"<meta charset=",
-        b"url=",
-        b"a=b ",
-        b'a="b"',
-        b"a:",
-        b"1\r\nx\r\n",
-        b"x: y\r\n",
-        b" \r\n",
-    ),
-    *(
-        b"\x1b$B",
-        b"\xad\xa1",
-        b"\xff",
-        b"/Title (",
-        b"/Info 1 0 R",
-        b"<dc:title>",
-        b"HTTP/1.1 100 \r\n\r\n",
-        b"%41",
-        b"/../",
-    ),
-    *(b"utm_source=a&", b";jsessionid=", b"/(S(a))", b"&amp;", b"&#1;", b"#copyright\n", b"Retrieved from "),
+    *COMMON_TOKENS,
+    *(b"\r", b"(\\", b"<!--", b"-->", b"--", b"<?", b"?>", b"<!", b"</", b"/>", b"]]>", b"<![CDATA["),
+    *(b"<b><i><u><s>", b"<div>", b"<p>x", b"<rt>", b"<x></b>", b"<table><tr>x", b"<svg><foreignObject>"),
+    *(b"<a/ ", b"<font color=1><p>", b"<select><option>", b"<a href=x>y", b"<p hidden>", b"<title>"),
+    *(b"<script>", b"<summary>", b"<meta ", b"charset=", b"<meta charset=", b"url=", b"a=b ", b'a="b"', b"a:"),
+    *(b"1\r\nx\r\n", b"x: y\r\n", b" \r\n", b"\x1b$B", b"\xad\xa1", b"\xff", b"/Title (", b"/Info 1 0 R"),
+    *(b"<dc:title>", b"HTTP/1.1 100 \r\n\r\n", b"utm_source=a&", b";jsessionid=", b"/(S(a))", b"&#1;"),
+    *(b"#copyright\n", b"Retrieved from "),
 )
 
 

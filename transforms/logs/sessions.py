@@ -31,9 +31,7 @@ import pyarrow.compute as pc
 from semrank.schemas.tables import CLICKS, TIMESTAMP, conform
 from semrank.transforms.columnar.arrays import column_array, group_starts
 from semrank.transforms.logs.visits import VISITS
-
-SESSION_GAP_SECONDS = 30 * 60
-"""Seconds without a view after which a session is over."""
+from semrank.transforms.streams.dates import SESSION_GAP_SECONDS
 
 HOME_PAGE_HITS, HOME_PAGE_SECONDS = 10, 60
 """So many views of home pages by one user within so many seconds are a flood: people don't load one every six

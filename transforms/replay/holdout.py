@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from semrank.transforms.columnar.arrays import Bools, Int64s, bools, column_array, int64s, members, ragged, row_keys
 from semrank.transforms.columnar.ids import text_ids
-from semrank.transforms.weblog.sequences import SEQUENCE_GAP_SECONDS
+from semrank.transforms.streams.dates import SESSION_GAP_SECONDS
 
 _NO_WORDS = r"[^\p{L}\p{M}\p{N}]+"
 
@@ -52,7 +52,7 @@ class ClickTargets:
         visit = row_keys(user, named.astype(np.int64), session, query)
         order = np.argsort(row_keys(visit, time, place, url), kind="stable")
         begins = np.ones(len(order), dtype=np.bool_)
-        pause = time[order][1:] - time[order][:-1] > SEQUENCE_GAP_SECONDS * 1_000_000
+        pause = time[order][1:] - time[order][:-1] > SESSION_GAP_SECONDS * 1_000_000
         begins[1:] = (visit[order][1:] != visit[order][:-1]) | pause
         sequence = np.empty(len(order), dtype=np.int64)
         sequence[order] = np.cumsum(begins) - 1

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+SESSION_GAP_SECONDS = 30 * 60
+"""Time without a request after which a user's next one begins a new session, as web analytics has it."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _DIGITS = re.compile(r"([0-9]{4})([0-9]{2})?([0-9]{2})?([0-9]{2})?([0-9]{2})?([0-9]{2})?([0-9]{0,9})")

@@ -10,10 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from semrank.transforms.columnar.arrays import int64s, row_keys, sum_rows
+from semrank.transforms.streams.dates import SESSION_GAP_SECONDS
 from semrank.transforms.weblog.clicks import Clicks
-
-SEQUENCE_GAP_SECONDS = 30 * 60
-"""Longest pause inside a click sequence."""
 
 SEQUENCE_SCHEMA = pa.schema(
     [pa.field(name, pa.int64()) for name in ("user", "session", "query", "time", "position", "url_id")]
@@ -41,7 +39,7 @@ def click_edges(rows: pa.Table) -> pa.Table:
     visit = row_keys(*(int64s(rows[name]) for name in ("user", "session", "query")))
     order = np.argsort(row_keys(visit, time, int64s(rows["position"]), url))
     url, time, visit = url[order], time[order], visit[order]
-    follows = (visit[1:] == visit[:-1]) & (time[1:] - time[:-1] <= SEQUENCE_GAP_SECONDS * 1_000_000)
+    follows = (visit[1:] == visit[:-1]) & (time[1:] - time[:-1] <= SESSION_GAP_SECONDS * 1_000_000)
     follows &= url[1:] != url[:-1]
     steps = np.ones(int(follows.sum()), dtype=np.int64)
     return pa.table(sum_rows((url[:-1][follows], url[1:][follows]), steps), schema=CLICK_EDGE_SCHEMA)

@@ -15,11 +15,11 @@ from semrank.schemas.tables import CLICKS
 from semrank.transforms.logs.sessions import (
     HOME_PAGE_HITS,
     HOME_PAGE_SECONDS,
-    SESSION_GAP_SECONDS,
     Sequences,
     click_sequences,
 )
 from semrank.transforms.logs.visits import VISITS
+from semrank.transforms.streams.dates import SESSION_GAP_SECONDS
 
 BEGIN = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
 SITE = "https://www.example.com"
