@@ -21,6 +21,7 @@ from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -332,14 +333,14 @@ def _hierarchy_steps(keywords: pa.Table, relations: pa.Table) -> list[tuple[int,
 
 def _joining(steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Of steps in their order those that join words which none before did, among the first `SHOWN_KEYWORDS` words."""
-    group: dict[int, int] = {}
+    words, joined = set[int](), nx.utils.UnionFind()
     taken = []
     for source, target in steps:
-        if len(group.keys() | {source, target}) > SHOWN_KEYWORDS:
+        if len(words | {source, target}) > SHOWN_KEYWORDS:
             continue
-        one, other = group.setdefault(source, source), group.setdefault(target, target)
-        if one != other:
-            group.update({word: one for word, own in group.items() if own == other})
+        words |= {source, target}
+        if joined[source] != joined[target]:
+            joined.union(source, target)
             taken.append((source, target))
     return taken
 

@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+from scipy.optimize import isotonic_regression
+
 SWEEPS = 12
 """How often the levels are sorted, down and up; drawings of some 50 nodes stop changing before."""
 
@@ -134,20 +137,13 @@ def _mean(values: Sequence[float]) -> float:
 def _spread(wanted: list[float], widths: list[float]) -> list[float]:
     """The places nearest to the wanted ones, by squares, that keep the order and leave each node its width.
 
-    Less the widths before, places only have to rise: isotonic regression, by pooling neighbours that do not.
+    Less the widths before, places only have to rise: isotonic regression.
     """
-    before = [0.0]
-    for left, right in pairwise(widths):
-        before.append(before[-1] + (left + right) / 2)
-    blocks: list[tuple[float, int]] = []
-    for place, offset in zip(wanted, before, strict=False):
-        mean, size = place - offset, 1
-        while blocks and blocks[-1][0] >= mean:
-            other, count = blocks.pop()
-            mean, size = (mean * size + other * count) / (size + count), size + count
-        blocks.append((mean, size))
-    flat = [mean for mean, size in blocks for _ in range(size)]
-    return [mean + offset for mean, offset in zip(flat, before, strict=False)]
+    if not wanted:
+        return []
+    before = np.concatenate([[0.0], np.cumsum((np.array(widths[1:]) + widths[:-1]) / 2)])
+    places: list[float] = (isotonic_regression(wanted - before).x + before).tolist()
+    return places
 
 
 def _depths(rows: list[list[int]], nodes: int, steps: list[int]) -> dict[int, float]:
