@@ -145,7 +145,7 @@ def _hierarchy(random: np.random.Generator, word_count: int) -> WeightedHierarch
         kept = (clicks[first] > 0) & (clicks[second] > 0) & (first != second)
         pairs.append((first[kept], second[kept]))
     everywhere = np.ones(word_count, dtype=np.bool_)
-    return build_hierarchy(word_count, clicks, everywhere, everywhere, pairs[0], pairs[1])
+    return build_hierarchy(clicks, everywhere, everywhere, pairs[0], pairs[1])
 
 
 def sample_of(data: Round, size: Size) -> Concepts:

@@ -99,7 +99,6 @@ def word_hierarchy(
         place = pc.index(vocabulary["word"], query[0]).as_py()
         top_word = place if place >= 0 else None
     return build_hierarchy(
-        len(clicks),
         clicks,
         base > 0,
         current > 0,

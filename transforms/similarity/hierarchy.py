@@ -111,7 +111,6 @@ def check_hierarchy_options(alpha: float, top_probability: TopProbability, smoot
 
 
 def build_hierarchy(
-    word_count: int,
     clicks: Int64s,
     in_base: Bools,
     in_current: Bools,
@@ -126,8 +125,7 @@ def build_hierarchy(
     """The weighted ISA and Part-Of hierarchy of two contexts' words (P13 Def. 13).
 
     Args:
-        word_count: number of words n.
-        clicks: f(n), clicks made after submitting each word, int64[n].
+        clicks: f(n), clicks made after submitting each of n words, int64[n].
         in_base: whether a word occurs in the base context, bool[n].
         in_current: whether a word occurs in the current context, bool[n].
         part_of: (whole, part) word numbers of the Part-Of pairs. As Def. 13 has it, an edge joins a word of the base
@@ -145,51 +143,49 @@ def build_hierarchy(
         ValueError: an array has another length than the words, or a number is no word's.
     """
     check_hierarchy_options(alpha, top_probability, smoothing)
-    for name, array in (("clicks", clicks), ("in_base", in_base), ("in_current", in_current)):
-        if len(array) != word_count:
-            raise ValueError(f"{name}: found {len(array)} values, expected one for each of {word_count} words")
-    wholes, parts = _word_pairs("part_of", part_of, word_count)
-    left, right = _word_pairs("isa", isa, word_count)
-    if top_word is not None and not 0 <= top_word < word_count:
-        raise ValueError(f"top_word: found {top_word}, expected a word number below {word_count}")
-
-    relatives = _relatives(left, right, word_count)
-    top = TOP if top_word is None or relatives.indptr[top_word + 1] - relatives.indptr[top_word] > 1 else top_word
-
-    # A word that is Top is nobody's part, and an edge from it says no more than being below Top does.
-    real = in_base[wholes] & in_current[parts] & (wholes != parts) & (wholes != top) & (parts != top)
-    component, parent_pointers, parents = _condense(wholes[real], parts[real], word_count)
+    edges, relatives, top = _checked_words(in_base, in_current, part_of, isa, top_word, len(clicks))
+    component, parent_pointers, parents = _condense(*edges, len(clicks))
     component_layer = _layers(parent_pointers, parents)
     if top != TOP:
         component_layer[component[top]] = 0
     layer = component_layer[component]
-
     probability = _probabilities(clicks, in_base | in_current, smoothing)
-    clicked = probability > 0
-    top_p = _top_probability(probability[clicked], top_probability)
-    if top != TOP and clicked[top]:
-        top_p = float(probability[top])
-    information = np.zeros(word_count, dtype=np.float64)
-    information[clicked] = -np.log(probability[clicked])
-    steps = np.arange(1, int(layer.max(initial=0)) + 1, dtype=np.float64)
-    path_weights = np.concatenate([[0.0], np.cumsum(1.0 / (steps + alpha))])
-    component_information, component_word = _most_informative(component, information, clicked, len(component_layer))
+    information = np.zeros(len(clicks), dtype=np.float64)
+    information[probability > 0] = -np.log(probability[probability > 0])
+    component_information, component_word = _most_informative(component, information, probability, len(component_layer))
     return WeightedHierarchy(
-        probability=probability,
-        information=information,
-        weight=path_weights[layer],
-        layer=layer,
-        component=component,
-        component_layer=component_layer,
-        component_information=component_information,
-        component_word=component_word,
-        parent_pointers=parent_pointers,
-        parents=parents,
-        relatives=relatives,
-        top_word=top,
-        top_information=float(-np.log(top_p)),
+        probability,
+        information,
+        _path_weights(layer, alpha),
+        layer,
+        component,
+        component_layer,
+        component_information,
+        component_word,
+        parent_pointers,
+        parents,
+        relatives,
+        top,
+        top_information=float(-np.log(_top_probability(probability, top, top_probability))),
         alpha=alpha,
     )
+
+
+def _checked_words(
+    in_base: Bools, in_current: Bools, part_of: Pairs, isa: Pairs, top_word: int | None, word_count: int
+) -> tuple[tuple[Int64s, Int64s], sparse.csr_array, int]:
+    """The edges (wholes, parts) that count, the relatives, and the word that is Top, or `TOP`."""
+    for name, array in (("in_base", in_base), ("in_current", in_current)):
+        if len(array) != word_count:
+            raise ValueError(f"{name}: found {len(array)} values, expected one for each of {word_count} words")
+    wholes, parts = _word_pairs("part_of", part_of, word_count)
+    relatives = _relatives(*_word_pairs("isa", isa, word_count), word_count)
+    if top_word is not None and not 0 <= top_word < word_count:
+        raise ValueError(f"top_word: found {top_word}, expected a word number below {word_count}")
+    top = TOP if top_word is None or relatives.indptr[top_word + 1] - relatives.indptr[top_word] > 1 else top_word
+    # Top words have no parent, and an edge from Top adds nothing to being below it.
+    real = in_base[wholes] & in_current[parts] & (wholes != parts) & (wholes != top) & (parts != top)
+    return (wholes[real], parts[real]), relatives, top
 
 
 def _word_pairs(name: str, pairs: Pairs, word_count: int) -> tuple[Int64s, Int64s]:
@@ -262,16 +258,28 @@ def _probabilities(clicks: Int64s, in_contexts: Bools, smoothing: float) -> Floa
     return counts / total if total > 0 else counts
 
 
-def _top_probability(positive: Float64s, top_probability: TopProbability) -> float:
+def _path_weights(layer: Int32s, alpha: float) -> Float64s:
+    """W of words by their layers."""
+    steps = np.arange(1, int(layer.max(initial=0)) + 1, dtype=np.float64)
+    weights = np.concatenate([[0.0], np.cumsum(1.0 / (steps + alpha))])
+    return np.asarray(weights[layer])
+
+
+def _top_probability(probability: Float64s, top: int, top_probability: TopProbability) -> float:
+    if top != TOP and probability[top] > 0:
+        return float(probability[top])
     if not isinstance(top_probability, str):
         return float(top_probability)
+    positive = probability[probability > 0]
     if not len(positive):
         return 1.0  # no two words are similar but by ISA, so that p(Top) is in no formula
     return float(positive.max() if top_probability == "max" else positive.min())
 
 
-def _most_informative(component: Int32s, information: Float64s, clicked: Bools, count: int) -> tuple[Float64s, Int32s]:
-    known = np.where(clicked, information, -np.inf)
+def _most_informative(
+    component: Int32s, information: Float64s, probability: Float64s, count: int
+) -> tuple[Float64s, Int32s]:
+    known = np.where(probability > 0, information, -np.inf)
     words = np.lexsort((np.arange(len(component)), -known, component)).astype(np.int32)
     first = pointers(np.bincount(component, minlength=count).astype(np.int64))[:-1]
     best = words[first]

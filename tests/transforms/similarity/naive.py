@@ -34,7 +34,6 @@ class Words:
             return array[:, 0], array[:, 1]
 
         return build_hierarchy(
-            len(self.clicks),
             np.array(self.clicks, dtype=np.int64),
             np.array(self.in_base, dtype=np.bool_),
             np.array(self.in_current, dtype=np.bool_),

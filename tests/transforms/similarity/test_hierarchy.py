@@ -45,7 +45,7 @@ def random_hierarchy(words: int, part_of: tuple[np.ndarray, np.ndarray], seed: i
     random = np.random.default_rng(seed)
     clicks = random.integers(1, 1_000, words)
     isa = random.integers(0, words, (2, words // 10))
-    return build_hierarchy(words, clicks, everywhere(words), everywhere(words), part_of, (isa[0], isa[1]))
+    return build_hierarchy(clicks, everywhere(words), everywhere(words), part_of, (isa[0], isa[1]))
 
 
 def test_p13_example_16() -> None:

@@ -55,7 +55,6 @@ def hierarchies(draw: st.DrawFn) -> WeightedHierarchy:
         return array[:, 0], array[:, 1]
 
     return build_hierarchy(
-        WORDS,
         clicks,
         everywhere,
         everywhere,
@@ -178,7 +177,7 @@ def test_equal_words_are_matched_with_each_other() -> None:
     nothing = np.zeros(0, dtype=np.int64)
     everywhere = np.ones(3, dtype=np.bool_)
     related = (np.array([0, 0, 1]), np.array([1, 2, 2]))
-    hierarchy = build_hierarchy(3, np.ones(3, dtype=np.int64), everywhere, everywhere, (nothing, nothing), related)
+    hierarchy = build_hierarchy(np.ones(3, dtype=np.int64), everywhere, everywhere, (nothing, nothing), related)
     words = np.arange(3, dtype=np.int64)
     assert list(matchings(WordPairs.of(hierarchy), [(words, words)])) == [[(0, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0)]]
 

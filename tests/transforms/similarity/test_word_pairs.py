@@ -42,7 +42,7 @@ def test_many_ancestors(edges: int, slab: int, monkeypatch: pytest.MonkeyPatch) 
     everywhere = np.ones(count, dtype=np.bool_)
     isa = random.integers(0, count, (2, 50))
     monkeypatch.setattr(word_pairs, "ANCESTOR_SLAB", slab)
-    check(build_hierarchy(count, clicks, everywhere, everywhere, (wholes, parts), (isa[0], isa[1])))
+    check(build_hierarchy(clicks, everywhere, everywhere, (wholes, parts), (isa[0], isa[1])))
 
 
 def test_words_below_the_same_hubs_share_their_bit_sets() -> None:
@@ -52,7 +52,7 @@ def test_words_below_the_same_hubs_share_their_bit_sets() -> None:
     parts = np.concatenate([np.arange(1, hubs), np.arange(hubs, hubs + count)])
     everywhere, clicks = np.ones(hubs + count, dtype=np.bool_), np.ones(hubs + count, dtype=np.int64)
     nothing = np.zeros(0, dtype=np.int64)
-    hierarchy = build_hierarchy(hubs + count, clicks, everywhere, everywhere, (wholes, parts), (nothing, nothing))
+    hierarchy = build_hierarchy(clicks, everywhere, everywhere, (wholes, parts), (nothing, nothing))
     pairs = WordPairs.of(hierarchy)
     words = np.arange(hubs, hubs + count)
     first, second = np.repeat(words, len(words)), np.tile(words, len(words))
