@@ -215,70 +215,50 @@ class Web:
             query: words of the query.
             discovery: ids of URLs in the order in which they became known; others follow. None where nothing tells.
         """
-        chosen = np.union1d(harvested, seeds)
-        known = np.union1d(chosen, current)
-        nowhere = len(self.url)
-        row = positions(self.url, known)
-        row[row < 0] = nowhere
-        place = positions(chosen, known)
-        in_harvest = place >= 0
-        told = np.where(in_harvest | content_known, row, nowhere)
-
-        number = np.full(nowhere + 1, -1, dtype=np.int64)
-        number[row] = np.arange(len(known))
-        number[nowhere] = -1
-        from_harvest = np.zeros(nowhere + 1, dtype=np.bool_)
-        from_harvest[row[in_harvest]] = True
-        from_harvest[nowhere] = False
-        rows = np.flatnonzero(from_harvest[self.anchor_source] & (number[self.anchor_target] >= 0))
-        along = counts_matrix(
-            number[self.anchor_target[rows]],
-            np.arange(len(rows), dtype=np.int64),
-            np.ones(len(rows), dtype=np.int64),
-            (len(known), len(rows)),
-        )
-        blocks = {
-            "text": self.text[told],
-            "lead": self.lead[told],
-            "anchor": sparse.csr_array(self.address[row] + along @ self.anchor[rows]),
-            "around": sparse.csr_array(along @ self.around[rows]),
-            "query": self.query[row],
-        }
-        kept, blocks = _used_words(blocks)
-
-        source, target, _ = _entries(self.links, told, number)
-        linked = in_harvest[source]
-        ones = np.ones(len(source), dtype=np.int64)
-        outward = _ordered_matrix(place[source[linked]], target[linked], ones[linked], (len(chosen), len(known)))
-        linkers = sparse.csr_array(outward.T)
-        click_source, click_target, clicks = _entries(self.clicks, row, number)
-        leaves, enters = in_harvest[click_source], in_harvest[click_target]
-        near = (
-            np.concatenate([click_target[leaves], click_source[enters]]),
-            np.concatenate([place[click_source[leaves]], place[click_target[enters]]]),
-            np.concatenate([clicks[leaves], clicks[enters]]),
-        )
+        known = _Known.of(self.url, np.union1d(harvested, seeds), current)
+        told = np.where(known.harvested | content_known, known.row, len(self.url))
+        kept, blocks = _used_words(self._blocks(known, told))
+        source, target, _ = _entries(self.links, told, known.number)
+        click_source, click_target, clicks = _entries(self.clicks, known.row, known.number)
+        words = self.words.take(pa.array(kept))
+        size = (len(known.url), len(known.url))
         descriptions = Descriptions(
-            url=known,
-            seed=members(np.unique(seeds), known),
-            harvested=in_harvest,
-            current=~in_harvest,
+            url=known.url,
+            seed=members(np.unique(seeds), known.url),
+            harvested=known.harvested,
+            current=~known.harvested,
             fetched=self.fetched[told],
             described=self.described[told],
-            place=place,
+            place=known.place,
             **blocks,
-            linkers=linkers,
-            near=counts_matrix(*near, (len(known), len(chosen))),
+            linkers=known.linkers(source, target),
+            near=known.near(click_source, click_target, clicks),
         )
-        words = self.words.take(pa.array(kept))
         return Facts(
             descriptions=descriptions,
-            links=_ordered_matrix(source, target, ones, (len(known), len(known))),
-            clicks=_ordered_matrix(click_source, click_target, clicks, (len(known), len(known))),
-            discovery=_order(known, discovery),
+            links=_ordered_matrix(source, target, np.ones(len(source), dtype=np.int64), size),
+            clicks=_ordered_matrix(click_source, click_target, clicks, size),
+            discovery=_order(known.url, discovery),
             query=_numbers_of(query, words),
             words=words,
         )
+
+    def _blocks(self, known: _Known, told: Int64s) -> dict[str, sparse.csr_array]:
+        """Occurrences of all words by place for the known URLs; `told` are the rows of what is known of their pages."""
+        from_harvest = np.zeros(len(self.url) + 1, dtype=np.bool_)
+        from_harvest[known.row[known.harvested]] = True
+        from_harvest[-1] = False
+        rows = np.flatnonzero(from_harvest[self.anchor_source] & (known.number[self.anchor_target] >= 0))
+        places = np.arange(len(rows), dtype=np.int64)
+        ones = np.ones(len(rows), dtype=np.int64)
+        along = counts_matrix(known.number[self.anchor_target[rows]], places, ones, (len(known.url), len(rows)))
+        return {
+            "text": self.text[told],
+            "lead": self.lead[told],
+            "anchor": sparse.csr_array(self.address[known.row] + along @ self.anchor[rows]),
+            "around": sparse.csr_array(along @ self.around[rows]),
+            "query": self.query[known.row],
+        }
 
     def targets(self, sources: Int64s) -> Int64s:
         """Ids of the URLs that some URLs link to, followed or not, ascending; these URLs themselves are left out.
@@ -289,6 +269,56 @@ class Web:
         row = positions(self.url, np.unique(sources))
         found = np.unique(self.found[row[row >= 0]].indices)
         return np.setdiff1d(self.url[found], sources)
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """The URLs that a crawl knows at a moment, k of them.
+
+    Attributes:
+        url: their ids, ascending, int64[k].
+        row: row of each in the web's matrices, int64[k]; the last row for URLs that the web does not know.
+        number: number of each row's URL among these, int64[n + 1]; -1 for others.
+        place: place of each among the harvested ones, int64[k]; -1 for others.
+        size: number of harvested URLs.
+    """
+
+    url: Int64s
+    row: Int64s
+    number: Int64s
+    place: Int64s
+    size: int
+
+    @classmethod
+    def of(cls, web: Int64s, harvested: Int64s, current: Int64s) -> _Known:
+        url = np.union1d(harvested, current)
+        row = positions(web, url)
+        row[row < 0] = len(web)
+        number = np.full(len(web) + 1, -1, dtype=np.int64)
+        number[row] = np.arange(len(url))
+        number[-1] = -1
+        return cls(url, row, number, positions(harvested, url), len(harvested))
+
+    @property
+    def harvested(self) -> Bools:
+        return self.place >= 0
+
+    def linkers(self, source: Int64s, target: Int64s) -> sparse.csr_array:
+        """Harvested pages that link to each URL, by followed links between known URLs."""
+        linked = self.harvested[source]
+        ones = np.ones(int(linked.sum()), dtype=np.int64)
+        size = (self.size, len(self.url))
+        return sparse.csr_array(_ordered_matrix(self.place[source[linked]], target[linked], ones, size).T)
+
+    def near(self, source: Int64s, target: Int64s, clicks: Int64s) -> sparse.csr_array:
+        """Harvested pages that were clicked before or after each URL, with how often, by c-edges of known URLs."""
+        leaves, enters = self.harvested[source], self.harvested[target]
+        return counts_matrix(
+            np.concatenate([target[leaves], source[enters]]),
+            np.concatenate([self.place[source[leaves]], self.place[target[enters]]]),
+            np.concatenate([clicks[leaves], clicks[enters]]),
+            (len(self.url), self.size),
+        )
 
 
 _BY_ANCHOR = ("anchor", "around")
