@@ -35,8 +35,9 @@ from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.ids import surplus_strings
 from semrank.transforms.samples.wikispeedia import archive_files
 from semrank.transforms.streams.download import DownloadError, Policy, download
-from tests.faults.apart import MEBIBYTE, begin_peak, peak_growth
-from tests.faults.inputs import (
+from tests.support.apart import MEBIBYTE, begin_peak, peak_growth
+from tests.support.crawls import http, warc
+from tests.support.hostile_inputs import (
     GIBIBYTE,
     LOG_MEMORY,
     MEMORY,
@@ -52,8 +53,7 @@ from tests.faults.inputs import (
     read_stream,
     zeros,
 )
-from tests.faults.servers import dripping_server
-from tests.transforms.crawls.crawls import http, warc
+from tests.support.servers import dripping_server
 
 QUICK_SHARE = 1 / 50
 """Part of the full sizes that a quick run takes."""

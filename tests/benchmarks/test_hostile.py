@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import hostile
 from benchmarks.hostile import INPUTS, Hostile, Outcome
-from tests.faults.apart import MEBIBYTE
+from tests.support.apart import MEBIBYTE
 
 SHARE = 1 / 1_000
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import ROOT, blocks_of, run_script
+from tests.support.blocks import ROOT, blocks_of, run_script
 
 pytest.importorskip("scrapy")
 pytest.importorskip("warcio")

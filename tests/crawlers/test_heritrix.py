@@ -21,7 +21,7 @@ from requests.auth import HTTPDigestAuth
 from semrank.pipelines.cli import main
 from tests.crawlers.pages_server import HOST, PagesServer
 from tests.pipelines.test_export import write_round
-from tests.transforms.frontier.exports.frontiers import frontier
+from tests.support.frontiers import frontier
 
 HEAP = "-Xmx512m"
 START_SECONDS = 90

@@ -13,7 +13,7 @@ from semrank.pipelines.cli import main
 from semrank.pipelines.sample_server import SampleServer
 from semrank.transforms.samples.sample_web import SEED_TOPIC
 from tests.crawlers.scrapy_crawl import crawl
-from tests.snapshots import read_rows
+from tests.support.snapshots import read_rows
 
 pytest.importorskip("scrapy")
 pytest.importorskip("warcio")

@@ -18,7 +18,7 @@ import pytest
 
 from semrank.pipelines.cli import main
 from tests.pipelines.test_export import write_round
-from tests.transforms.frontier.exports.frontiers import frontier
+from tests.support.frontiers import frontier
 
 _EXTENSION_POINTS = """
 <plugin id="nutch-extensionpoints" name="extension points" version="1">

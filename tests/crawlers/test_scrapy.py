@@ -15,7 +15,7 @@ from semrank.pipelines.sample_server import SampleServer
 from semrank.transforms.samples.sample_web import sample_pages
 from tests.crawlers.scrapy_crawl import crawl
 from tests.pipelines.test_export import write_round
-from tests.transforms.frontier.exports.frontiers import frontier
+from tests.support.frontiers import frontier
 
 scrapy = pytest.importorskip("scrapy")
 pytest.importorskip("warcio")

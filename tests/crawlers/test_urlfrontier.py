@@ -11,7 +11,7 @@ from pathlib import Path
 
 from semrank.pipelines.cli import main
 from tests.pipelines.test_export import write_round
-from tests.transforms.frontier.exports.frontiers import frontier, host
+from tests.support.frontiers import frontier, host
 
 READER = Path(__file__).with_name("ReadUrlItems.java")
 URLS = [

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from semrank.pipelines.cli import main
-from tests.sample_snapshot import make_sample_snapshot
+from tests.support.sample_snapshot import make_sample_snapshot
 
 
 @pytest.fixture(scope="session")

@@ -29,8 +29,8 @@ import pytest
 from semrank.pipelines.cli import COMMANDS, command_parser
 from semrank.pipelines.runtime import beam_options
 from semrank.schemas.errors import InputError
-from tests.docs.blocks import PAGES, ROOT, Block, all_blocks, page_name, run_script
 from tests.docs.command_server import shim
+from tests.support.blocks import PAGES, ROOT, Block, all_blocks, page_name, run_script
 
 BLOCKS = all_blocks()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.docs.blocks import ROOT, blocks_of, run_script
+from tests.support.blocks import ROOT, blocks_of, run_script
 
 PAGE = ROOT / "docs" / "extending.md"
 TEXT = PAGE.read_text(encoding="utf-8")

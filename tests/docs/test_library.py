@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import ROOT
-from tests.sample_snapshot import make_sample_snapshot
+from tests.support.blocks import ROOT
+from tests.support.sample_snapshot import make_sample_snapshot
 
 PAGE = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from semrank.pipelines import evaluation_plots, rank
 from semrank.pipelines.cli import main
 from semrank.pipelines.config import round_config
-from tests.sample import ingest_sample
+from tests.support.sample import ingest_sample
 
 FEW = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

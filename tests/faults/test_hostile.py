@@ -39,8 +39,10 @@ from semrank.transforms.samples.topics import topic_seeds
 from semrank.transforms.samples.wikispeedia import archive_files
 from semrank.transforms.streams import parquet as parquet_module
 from semrank.transforms.streams.batch import MAX_REJECT_CHARS
-from tests.faults.apart import MEBIBYTE, Outcome, apart
-from tests.faults.inputs import (
+from tests.faults.sources import modules
+from tests.support.apart import MEBIBYTE, Outcome, apart
+from tests.support.crawls import http, warc
+from tests.support.hostile_inputs import (
     GIBIBYTE,
     LOG_MEMORY,
     MEMORY,
@@ -57,9 +59,7 @@ from tests.faults.inputs import (
     read_log,
     zeros,
 )
-from tests.faults.sources import modules
-from tests.strategies import HOST
-from tests.transforms.crawls.crawls import http, warc
+from tests.support.strategies import HOST
 
 WORDS = pa.list_(pa.string())
 

@@ -18,15 +18,14 @@ from hypothesis import strategies as st
 
 from semrank.pipelines.cli import main
 from semrank.pipelines.config import PROFILES
-from semrank.transforms.columnar.arrays import sum_by_key
+from semrank.transforms.columnar.arrays import sum_by_key, sum_rows
 from semrank.transforms.crawls.html import MAX_TEXT_CHARS
 from semrank.transforms.frontier.overview import HostSums
 from semrank.transforms.ranking import registry
-from semrank.transforms.weblog.sequences import count_edges
 from tests.faults.sources import modules
-from tests.snapshots import read_rows, write_snapshot
-from tests.strategies import WORDS, SmallSnapshot, small_snapshots
-from tests.transforms.ranking.small_crawls import Crawl, crawls
+from tests.support.small_crawls import Crawl, crawls
+from tests.support.snapshots import read_rows, write_snapshot
+from tests.support.strategies import WORDS, SmallSnapshot, small_snapshots
 
 WHOLE = ("semrank", "focused", "breadth-first", "pagerank", "hits", "harmonic", "cosine", "keyword", "ontology")
 """Rankers whose scores lie in [0, 1] by their definitions."""
@@ -181,7 +180,7 @@ MANY = 3 * 10**9
 
 def test_counts_of_a_thousand_million_clicks() -> None:
     one, counts = np.ones(3, dtype=np.int64), np.full(3, MANY)
-    assert count_edges(one, one + 1, counts)["clicks"].to_pylist() == [3 * MANY]
+    assert sum_rows((one, one + 1), counts)[-1].tolist() == [3 * MANY]
     summed = sum_by_key(pa.table({"word": one, "clicks": counts}), "clicks")
     assert summed["clicks"].to_pylist() == [3 * MANY]
     hosts = HostSums(np.array([7]), np.array([MANY]), np.array([MANY]), np.array([1.0]))

@@ -16,8 +16,8 @@ import pytest
 from semrank.pipelines import rank
 from semrank.pipelines.cli import main
 from semrank.transforms.ranking.registry import RANKERS
-from tests.snapshots import read_rows, write_snapshot
-from tests.strategies import HOST, START, WORDS
+from tests.support.snapshots import read_rows, write_snapshot
+from tests.support.strategies import HOST, START, WORDS
 
 REPETITIONS = int(os.environ.get("SEMRANK_REPETITIONS", "6"))
 TWO_PROCESSES = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")

@@ -20,7 +20,7 @@ import rdflib
 import zstandard
 
 from semrank.transforms.ranking.ontology_formats import format_ontology, shipped_ontology
-from tests.transforms.crawls.crawls import HTML, arc, http, members, warc
+from tests.support.crawls import HTML, arc, http, members, warc
 from tests.transforms.crawls.test_crawl_formats import HERITRIX, NUTCH_HEADER, nutch_json, nutch_line
 from tests.transforms.crawls.test_wat_wet import HTML as WAT_HTML
 from tests.transforms.crawls.test_wat_wet import envelope

@@ -14,8 +14,8 @@ from semrank.pipelines import ingest
 from semrank.pipelines.cli import main
 from semrank.schemas.tables import PAGES
 from semrank.transforms.crawls import borrowed
-from tests.snapshots import read_rows, table_of
-from tests.transforms.crawls.crawls import http, warc
+from tests.support.crawls import http, warc
+from tests.support.snapshots import read_rows, table_of
 
 DAYS = [f"2024-03-{day:02}T12:00:00Z" for day in range(1, 10)]
 

@@ -20,7 +20,7 @@ from semrank.pipelines import runtime
 from semrank.pipelines.cli import main
 from semrank.pipelines.runtime import DEFAULT_RUNNER
 from semrank.transforms.columnar import ids
-from tests.transforms.crawls.crawls import http, warc
+from tests.support.crawls import http, warc
 
 HOST = "https://a.example"
 PAGES = ["", "birds", "finches", "owls"]

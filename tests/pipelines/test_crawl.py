@@ -16,7 +16,7 @@ from semrank.pipelines.cli import main
 from semrank.pipelines.crawl import crawl_figures, round_figures
 from semrank.schemas.errors import InputError
 from tests.pipelines.test_report import data_of, in_browser
-from tests.sample import ingest_sample
+from tests.support.sample import ingest_sample
 
 DASHBOARD = Path(__file__).resolve().parents[2] / "deploy" / "grafana" / "semrank.json"
 

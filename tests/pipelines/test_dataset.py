@@ -18,7 +18,7 @@ import pytest
 from semrank.pipelines.cli import main
 from semrank.schemas.tables import TOPICS
 from semrank.transforms.samples.wikispeedia import GRAPH, GRAPH_ARCHIVE, TEXTS, TEXTS_ARCHIVE
-from tests.snapshots import read_rows
+from tests.support.snapshots import read_rows
 
 WIKI = "https://en.wikipedia.org/wiki/"
 ARTICLES = ["Bird", "Zebra", "AT%26T", "%C3%85land", "Bede", "Owl", "Heron", "Wren"]

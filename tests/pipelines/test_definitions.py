@@ -11,9 +11,9 @@ import pytest
 
 from semrank.pipelines import rank
 from semrank.pipelines.cli import main
-from tests.definitions import Hierarchy, Options, concepts, intension, rank_oracle
 from tests.pipelines.test_rank import P13_KEYWORDS, START, url
-from tests.snapshots import read_rows, write_snapshot
+from tests.support.definitions import Hierarchy, Options, concepts, intension, rank_oracle
+from tests.support.snapshots import read_rows, write_snapshot
 
 WORDS = ["ant", "bee", "cat", "dog", "eel", "fox"]
 

@@ -20,8 +20,8 @@ from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking import registry
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
-from tests.sample_snapshot import make_sample_snapshot
-from tests.snapshots import read_rows, table_of, write_snapshot
+from tests.support.sample_snapshot import make_sample_snapshot
+from tests.support.snapshots import read_rows, table_of, write_snapshot
 
 Rows = list[dict[str, Any]]
 

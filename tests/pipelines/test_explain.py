@@ -20,7 +20,7 @@ from semrank.pipelines.explain import explanation
 from semrank.schemas.tables import FRONTIER, KEYWORDS, RELATIONS
 from semrank.transforms.similarity.hierarchy import ics
 from semrank.transforms.streams.parameters import ParameterRules, use_parameters
-from tests.sample import ingest_sample
+from tests.support.sample import ingest_sample
 
 NUMBER = r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 RANKERS = (

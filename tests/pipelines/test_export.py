@@ -15,8 +15,8 @@ import pytest
 from semrank.pipelines.cli import main
 from semrank.transforms.columnar import files
 from semrank.transforms.frontier.exports.targets import HERITRIX_ENDINGS, TARGETS
+from tests.support.frontiers import frontier
 from tests.transforms.frontier.exports import readers
-from tests.transforms.frontier.exports.frontiers import frontier
 
 COUNT = 400
 

@@ -15,7 +15,7 @@ import pytest
 
 from semrank.pipelines import ingest
 from semrank.pipelines.cli import main
-from tests.snapshots import read_rows
+from tests.support.snapshots import read_rows
 
 TABLES = ("pages", "links", "clicks", "aliases", "history", "rejects")
 

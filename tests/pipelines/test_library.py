@@ -18,8 +18,8 @@ import semrank
 from semrank.pipelines.cli import main
 from semrank.pipelines.runtime import DEFAULT_RUNNER
 from semrank.transforms.columnar.parquet import write_parquet
-from tests.sample_snapshot import make_sample_snapshot
-from tests.snapshots import read_rows
+from tests.support.sample_snapshot import make_sample_snapshot
+from tests.support.snapshots import read_rows
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from semrank.pipelines.config import RoundConfig, round_config, unused_options
 from semrank.pipelines.config_file import MAX_BYTES
 from semrank.pipelines.options import declared, option_name
 from semrank.schemas.errors import InputError
-from tests.sample_snapshot import make_sample_snapshot
+from tests.support.sample_snapshot import make_sample_snapshot
 
 OPTIONS = declared(RoundConfig)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from semrank.pipelines.cli import main
-from tests.sample_snapshot import make_sample_snapshot
+from tests.support.sample_snapshot import make_sample_snapshot
 
 STAGE = re.compile(r" *(\d+)\. (.+)")
 READ = re.compile(r" +(?:read|exchange|broadcast): (.+)")

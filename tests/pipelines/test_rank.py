@@ -20,7 +20,7 @@ from semrank.pipelines.config import RoundConfig
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.pipelines.runtime import DEFAULT_RUNNER
 from semrank.transforms.lattice import bundles, mining
-from tests.snapshots import read_rows, write_snapshot
+from tests.support.snapshots import read_rows, write_snapshot
 
 HOST = "https://example.org"
 START = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)

@@ -16,8 +16,8 @@ from semrank.schemas.tables import CLICKS, LINKS, PAGES
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking import registry
 from semrank.transforms.replay.web import Web
-from tests.sample_snapshot import make_sample_snapshot
-from tests.snapshots import read_rows
+from tests.support.sample_snapshot import make_sample_snapshot
+from tests.support.snapshots import read_rows
 
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("cosine", {"cosine_k": 0.0, "cosine_b": 0.0}),

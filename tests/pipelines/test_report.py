@@ -21,7 +21,7 @@ import pytest
 
 from semrank.pipelines.cli import main
 from semrank.schemas.tables import CURVE, SUMMARY, SWEEP
-from tests.sample import ingest_sample
+from tests.support.sample import ingest_sample
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 

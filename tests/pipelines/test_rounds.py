@@ -11,7 +11,7 @@ import pytest
 
 from semrank.pipelines.cli import main
 from tests.pipelines.test_rank import P13_CLICKS, P13_LINKS, P13_PAGES, START, link, url
-from tests.snapshots import read_rows, write_snapshot
+from tests.support.snapshots import read_rows, write_snapshot
 
 LINKS = [*P13_LINKS, link(5, 9), link(8, 10), link(9, 11)]
 PAGES = [*P13_PAGES, *({"url": url(number), "keywords": ["spider", "technology"]} for number in (9, 10, 11))]

@@ -15,7 +15,7 @@ from semrank.pipelines.cli import main
 from semrank.schemas.errors import InputError
 from semrank.transforms.samples.sample_web import captured_urls, sample_files, sample_pages
 from semrank.transforms.streams.urls import canonical_url
-from tests.snapshots import read_rows
+from tests.support.snapshots import read_rows
 
 
 def run(*words: str) -> int:

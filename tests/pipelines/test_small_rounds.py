@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from semrank.pipelines import rank
 from semrank.pipelines.cli import main
-from tests.definitions import Hierarchy, Options, Oracle, rank_oracle
 from tests.pipelines.test_rank import P13_CLICKS, P13_LINKS, P13_PAGES, url
-from tests.snapshots import read_rows, write_snapshot
-from tests.strategies import HOST, START, WORDS, SmallSnapshot, small_snapshots
+from tests.support.definitions import Hierarchy, Options, Oracle, rank_oracle
+from tests.support.snapshots import read_rows, write_snapshot
+from tests.support.strategies import HOST, START, WORDS, SmallSnapshot, small_snapshots
 
 PROFILES: dict[str, dict[str, Any]] = {
     "paper-2013": {},

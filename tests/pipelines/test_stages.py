@@ -16,7 +16,7 @@ from semrank.pipelines.config import round_config
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.pipelines.runtime import beam_options
 from semrank.transforms.columnar.beam import ReadParquet, stages_of
-from tests.snapshots import write_snapshot
+from tests.support.snapshots import write_snapshot
 
 MOST_STAGES, MOST_EXCHANGES = 68, 15
 """Of a round with default options; each is a start of workers, and a wait, on Flink and Dataflow."""

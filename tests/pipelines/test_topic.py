@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from semrank.pipelines.cli import main
-from tests.sample_snapshot import make_sample_snapshot
+from tests.support.sample_snapshot import make_sample_snapshot
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from apache_beam.metrics.metric import Metrics
 from semrank.transforms.columnar.arrays import MAIN, Float64s, int64s, partition_count
 from semrank.transforms.columnar.beam import NAMESPACE, Collection, GatherTables, MapTables, MergePartitions
 from semrank.transforms.context.objects import NODE_SCHEMA
-from semrank.transforms.ranking import graph
+from semrank.transforms.ranking import graph, hits
 from semrank.transforms.ranking.graph import Convergence, Direction, Grid, Iteration, Method, Nodes, State, Surroundings
 from semrank.transforms.ranking.induced_beam import RankByInducedGraph
 from semrank.transforms.ranking.memory import GRAPH

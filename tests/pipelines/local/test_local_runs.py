@@ -20,7 +20,7 @@ from semrank.pipelines import rank
 from semrank.pipelines.cli import main
 from semrank.pipelines.local import options, runner
 from semrank.pipelines.local.runner import LocalRunner
-from tests.sample_snapshot import make_sample_snapshot
+from tests.support.sample_snapshot import make_sample_snapshot
 
 ROOT = Path(__file__).resolve().parents[3]
 

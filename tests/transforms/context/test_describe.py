@@ -38,8 +38,8 @@ from semrank.transforms.context.words import lemmas_of
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.replay.web import Web
 from semrank.transforms.weblog.beam import ReadClickFacts
-from tests.snapshots import table_of
-from tests.strategies import START
+from tests.support.snapshots import table_of
+from tests.support.strategies import START
 
 LANGUAGE = "xx"
 """Has neither stop words nor lemmas, so that a text's words are plain to see; numbers are tokens but no words."""

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semrank.transforms.crawls.archive import ARC_TYPE, Record, may_be_archive, read_records
-from tests.transforms.crawls.crawls import arc, http, members, stream, warc
+from tests.support.crawls import arc, http, members, stream, warc
 
 RECORDS = [
     warc(b"software: x\r\n", None, kind="warcinfo", content_type="application/warc-fields"),

@@ -13,8 +13,8 @@ from semrank.transforms.crawls import bounded, scrapy, warc
 from semrank.transforms.crawls.bounded import APART_BYTES, TOOK_TOO_LONG, UnreadableError, read_page, time_limit
 from semrank.transforms.crawls.html import read_html
 from semrank.transforms.crawls.pages import CrawlLimits
-from tests.transforms.crawls.crawls import http, stream, together
-from tests.transforms.crawls.crawls import warc as record
+from tests.support.crawls import http, stream, together
+from tests.support.crawls import warc as record
 
 ROOT = Path(__file__).resolve().parents[3]
 URL = "http://example.com/page"

@@ -17,9 +17,9 @@ from semrank.transforms.crawls import nutch, scrapy, snapshot, tables, warc
 from semrank.transforms.crawls.beam import _tables
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.streams.batch import SourceBatch
-from tests.snapshots import read_rows
-from tests.transforms.crawls.crawls import together
-from tests.transforms.logs.helpers import Outcome, read_all
+from tests.support.crawls import together
+from tests.support.logs import Outcome, read_all
+from tests.support.snapshots import read_rows
 
 SITE = "https://www.example.org"
 

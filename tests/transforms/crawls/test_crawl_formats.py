@@ -16,7 +16,7 @@ from semrank.schemas.errors import InputError
 from semrank.schemas.tables import PAGES, conform
 from semrank.transforms.crawls import cc_index, heritrix, nutch, scrapy
 from semrank.transforms.crawls.snapshot import newest_pages
-from tests.transforms.crawls.crawls import stream, together
+from tests.support.crawls import stream, together
 
 URL = "http://example.com/page"
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)

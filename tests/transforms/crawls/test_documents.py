@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from semrank.transforms.crawls.documents import document_title, may_have_title
 from semrank.transforms.crawls.warc import read
-from tests.transforms.crawls.crawls import http, stream, together, warc
+from tests.support.crawls import http, stream, together, warc
 
 
 def pdf(info: bytes, *, more: bytes = b"", trailer: bytes = b"<< /Size 9 /Info 7 0 R >>") -> bytes:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from semrank.transforms.crawls.media import looks_like_html
 from semrank.transforms.crawls.payload import HttpMessage, decode_body, parse_http
-from tests.transforms.crawls.crawls import http
+from tests.support.crawls import http
 
 TEXT = b"<html>" + b"some text of a page " * 200 + b"</html>"
 CAP = 1 << 20

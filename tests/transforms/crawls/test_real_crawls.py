@@ -12,7 +12,7 @@ from warcio.archiveiterator import ArchiveIterator
 from semrank.transforms.crawls.pages import CrawlLimits
 from semrank.transforms.crawls.warc import read
 from semrank.transforms.streams.urls import canonical_url
-from tests.transforms.crawls.crawls import together
+from tests.support.crawls import together
 
 FILES = ["iana.warc.gz", "whirlwind.warc.gz", "resiliparse-warcfile.warc.gz", "example.warc.gz"]
 

@@ -10,7 +10,7 @@ from semrank.transforms.crawls import warc as warc_reader
 from semrank.transforms.crawls import wat
 from semrank.transforms.crawls.pages import CrawlLimits
 from semrank.transforms.crawls.robots import Robots
-from tests.transforms.crawls.crawls import http, stream, together, warc
+from tests.support.crawls import http, stream, together, warc
 
 HEADERS = [
     ("noindex", None, True, False),

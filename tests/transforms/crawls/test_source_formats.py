@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from semrank.schemas.errors import InputError
 from semrank.transforms.crawls.formats import FORMATS, expand, listed_paths
 from semrank.transforms.crawls.pages import CrawlLimits
-from tests.transforms.crawls.crawls import http, members, stream, together, warc
+from tests.support.crawls import http, members, stream, together, warc
 from tests.transforms.crawls.test_crawl_formats import HERITRIX, NUTCH_HEADER, nutch_json, nutch_line
 from tests.transforms.crawls.test_wat_wet import HTML, envelope
 

@@ -26,7 +26,7 @@ from semrank.transforms.crawls.tables import (
 )
 from semrank.transforms.streams.json_lines import read_lines
 from semrank.transforms.streams.parquet import groups_in_range
-from tests.transforms.crawls.crawls import stream, together
+from tests.support.crawls import stream, together
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 

@@ -11,7 +11,7 @@ import pytest
 from semrank.transforms.crawls.pages import CrawlLimits
 from semrank.transforms.crawls.warc import read
 from semrank.transforms.streams.dates import microseconds
-from tests.transforms.crawls.crawls import HTML, arc, http, members, stream, together, warc
+from tests.support.crawls import HTML, arc, http, members, stream, together, warc
 
 URL = "http://example.com/page"
 

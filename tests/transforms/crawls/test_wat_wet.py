@@ -8,7 +8,7 @@ import pytest
 
 from semrank.transforms.crawls import wat, wet
 from semrank.transforms.crawls.pages import CrawlLimits
-from tests.transforms.crawls.crawls import stream, together, warc
+from tests.support.crawls import stream, together, warc
 
 URL = "http://example.com/page"
 

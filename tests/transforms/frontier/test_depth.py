@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from semrank.pipelines.cli import main
 from semrank.transforms.frontier import depth
-from tests.snapshots import read_rows, write_snapshot
+from tests.support.snapshots import read_rows, write_snapshot
 
 COUNT = 9
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from semrank.transforms.logs.options import LogOptions
-from tests.transforms.logs.helpers import BROWSER, OPTIONS, combined_line, read_all
+from tests.support.logs import BROWSER, OPTIONS, combined_line, read_all
 
 GOOGLE = "https://www.google.com/search?q=hello+world&ie=UTF-8"
 MOMENT = datetime.datetime(2012, 2, 10, 21, 42, 7, tzinfo=datetime.UTC)

@@ -10,7 +10,7 @@ import pytest
 
 from semrank.schemas.errors import InputError
 from semrank.transforms.logs.options import LogOptions, parse_columns
-from tests.transforms.logs.helpers import OPTIONS, read_all
+from tests.support.logs import OPTIONS, read_all
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 NO_SALT = LogOptions()

@@ -23,8 +23,8 @@ from semrank.transforms.logs.formats import FORMATS, log_argument
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.streams import lines as lines_module
 from semrank.transforms.streams.lines import is_compressed, line_range
+from tests.support.logs import BROWSER, OPTIONS, Outcome, combined_line, read_all
 from tests.transforms.logs import test_click_logs
-from tests.transforms.logs.helpers import BROWSER, OPTIONS, Outcome, combined_line, read_all
 
 W3C_HEADER = "#Fields: date time c-ip cs-method cs-uri-stem cs-uri-query cs(User-Agent) cs(Referer) sc-status"
 SAMPLES: dict[str, list[str]] = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from semrank.transforms.logs.options import LogOptions
-from tests.transforms.logs.helpers import BROWSER, read_all
+from tests.support.logs import BROWSER, read_all
 
 NO_SITE = LogOptions(user_salt="a test's own key")
 SITE = LogOptions(user_salt="a test's own key", site="https://www.example.org")

@@ -26,7 +26,7 @@ from semrank.transforms.streams.spans import Spans, find_lines, separate, slices
 from semrank.transforms.streams.texts import Memo, chinese, decode
 from semrank.transforms.streams.times import apache_times, date_in_name, dense_times, spaced_times, written_times
 from semrank.transforms.streams.urls import host_of
-from tests.transforms.logs.helpers import BROWSER
+from tests.support.logs import BROWSER
 
 UTC = datetime.UTC
 LOGLIKE = st.binary(max_size=120).map(lambda text: text.translate(bytes.maketrans(b"abcdefgh", b'  ""\n\n\r\\')))

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 
 from semrank.transforms.ranking.layer_words import LayerWordSettings
-from tests.transforms.ranking.small_crawls import Crawl
+from tests.support.small_crawls import Crawl
 from tests.transforms.ranking.test_layers import oracle as layers_of
 
 

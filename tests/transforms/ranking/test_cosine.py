@@ -13,7 +13,7 @@ from semrank.schemas.errors import InputError
 from semrank.transforms.ranking import cosine
 from semrank.transforms.ranking.cosine import CosineSettings
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
-from tests.transforms.ranking.small_crawls import Crawl, Page, crawls
+from tests.support.small_crawls import Crawl, Page, crawls
 
 SEED, NEAR, FAR, TOLD = 5, 6, 7, 8
 

@@ -23,7 +23,7 @@ from semrank.transforms.ranking.layer_words import LayerWordSettings
 from semrank.transforms.ranking.layers import LayerSettings
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from semrank.transforms.ranking.text_beam import RankByTopic
-from tests.transforms.ranking.small_crawls import Crawl, Page, random_crawl
+from tests.support.small_crawls import Crawl, Page, random_crawl
 
 WORDS = LayerWordSettings(LayerSettings(3))
 CAPPED = LayerWordSettings(LayerSettings(4, max_urls=5))

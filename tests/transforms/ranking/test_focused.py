@@ -27,7 +27,7 @@ from semrank.transforms.ranking import exact_sums, focused
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.focused_beam import RankByFocused
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
-from tests.transforms.ranking.small_crawls import Crawl, Page, crawls, random_crawl
+from tests.support.small_crawls import Crawl, Page, crawls, random_crawl
 
 Vector = Mapping[Any, float]
 

@@ -27,7 +27,7 @@ from semrank.transforms.ranking.graph_beam import RankByGraph, RateHosts, host_q
 from semrank.transforms.ranking.induced_beam import RankByInducedGraph
 from semrank.transforms.ranking.registry import NODES, RANKERS, module
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
-from tests.transforms.ranking.small_crawls import Crawl, Page, crawls, random_crawl
+from tests.support.small_crawls import Crawl, Page, crawls, random_crawl
 
 GRAPH_RANKERS = [name for name, ranker in RANKERS.items() if NODES in ranker.needs]
 

@@ -19,8 +19,8 @@ from semrank.transforms.ranking.layer_words import LayerWords, LayerWordSettings
 from semrank.transforms.ranking.layers import LayerSettings
 from semrank.transforms.ranking.naive_bayes import NaiveBayes, NaiveBayesSettings, posteriors
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
+from tests.support.small_crawls import Crawl, Page, crawls
 from tests.transforms.ranking.layer_oracle import likelihoods, normalised, state_words, states_of
-from tests.transforms.ranking.small_crawls import Crawl, Page, crawls
 
 
 def oracle_transitions(crawl: Crawl, count: int, smoothing: float) -> list[list[float]]:

@@ -12,7 +12,7 @@ from semrank.schemas.errors import InputError
 from semrank.transforms.ranking import keyword
 from semrank.transforms.ranking.keyword import KeywordSettings
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
-from tests.transforms.ranking.small_crawls import Crawl, Page, crawls
+from tests.support.small_crawls import Crawl, Page, crawls
 
 
 def oracle_keywords(crawl: Crawl, count: int) -> set[str]:

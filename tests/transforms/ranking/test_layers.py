@@ -15,7 +15,7 @@ from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.arrays import MAIN, int64s, split_by_partition
 from semrank.transforms.ranking import layers
 from semrank.transforms.ranking.layers import BUCKETS, LayerSettings
-from tests.transforms.ranking.small_crawls import Crawl, Page, crawls, random_crawl
+from tests.support.small_crawls import Crawl, Page, crawls, random_crawl
 
 
 def oracle(crawl: Crawl, count: int) -> dict[int, int]:

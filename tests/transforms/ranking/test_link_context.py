@@ -13,8 +13,8 @@ from semrank.transforms.ranking.layers import LayerSettings
 from semrank.transforms.ranking.link_context import LinkContextSettings
 from semrank.transforms.ranking.naive_bayes import NaiveBayesSettings
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
+from tests.support.small_crawls import Crawl, Page, crawls
 from tests.transforms.ranking.layer_oracle import likelihoods, normalised
-from tests.transforms.ranking.small_crawls import Crawl, Page, crawls
 
 
 def oracle(crawl: Crawl, url: int, settings: LinkContextSettings) -> tuple[int | None, float]:

@@ -29,7 +29,7 @@ from semrank.transforms.ranking.ontology_files import read_ontology
 from semrank.transforms.ranking.ontology_formats import format_ontology, parse_ontology
 from semrank.transforms.ranking.ontology_model import Ontology, OntologyClass
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
-from tests.transforms.ranking.small_crawls import WORDS, Crawl, Page, crawls, random_crawl
+from tests.support.small_crawls import WORDS, Crawl, Page, crawls, random_crawl
 
 pytest.importorskip("rdflib")
 pytest.importorskip("sqlalchemy")

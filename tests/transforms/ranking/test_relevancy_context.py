@@ -12,8 +12,8 @@ from semrank.transforms.ranking.layer_words import LayerWordSettings
 from semrank.transforms.ranking.layers import LayerSettings
 from semrank.transforms.ranking.relevancy_context import RelevancyContextSettings
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
+from tests.support.small_crawls import Crawl, Page, crawls
 from tests.transforms.ranking.layer_oracle import likelihoods, normalised
-from tests.transforms.ranking.small_crawls import Crawl, Page, crawls
 
 
 def test_expected_worth_by_hand() -> None:

@@ -25,7 +25,7 @@ from semrank.transforms.ranking import topic_lattice
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.topic_beam import CONCEPTS, RankByTopicLattice
 from semrank.transforms.ranking.topic_words import Vocabulary
-from tests.transforms.ranking.small_crawls import Crawl, Page, crawls, random_crawl
+from tests.support.small_crawls import Crawl, Page, crawls, random_crawl
 
 Words = dict[int, float]
 

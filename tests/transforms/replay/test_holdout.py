@@ -12,7 +12,7 @@ import pytest
 from semrank.schemas.tables import CLICKS, PAGES
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.replay.holdout import ClickTargets, plain_text
-from tests.snapshots import table_of
+from tests.support.snapshots import table_of
 
 START = datetime.datetime(2024, 5, 1, tzinfo=datetime.UTC)
 

@@ -18,8 +18,8 @@ from semrank.transforms.replay import semrank_local
 from semrank.transforms.replay.replay import Moment
 from semrank.transforms.replay.semrank_local import ClickLog, SemRankCrawler, SemRankWeb, make_round, score_round
 from tests.pipelines.test_definitions import random_web
-from tests.sample_snapshot import make_sample_snapshot
-from tests.snapshots import read_rows, table_of, write_snapshot
+from tests.support.sample_snapshot import make_sample_snapshot
+from tests.support.snapshots import read_rows, table_of, write_snapshot
 
 Rows = list[dict[str, Any]]
 

@@ -14,8 +14,8 @@ from semrank.schemas.tables import CLICKS
 from semrank.transforms.columnar.arrays import int64s
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.weblog.clicks import NO_GROUP, Clicks, read_clicks, url_word_clicks, word_clicks
-from tests.snapshots import table_of
-from tests.strategies import START
+from tests.support.snapshots import table_of
+from tests.support.strategies import START
 
 WORDS = ["a", "b", "c", "ä"]
 

@@ -19,8 +19,8 @@ from semrank.transforms.weblog.groups import (
     user_words,
     users_of_several_groups,
 )
-from tests.snapshots import table_of
-from tests.strategies import START
+from tests.support.snapshots import table_of
+from tests.support.strategies import START
 from tests.transforms.weblog.test_clicks import number, split_words
 
 Pair = tuple[str, str | None]

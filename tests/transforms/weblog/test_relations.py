@@ -28,8 +28,8 @@ from semrank.transforms.weblog.relations import (
     scope_rows,
     settle_relations,
 )
-from tests.snapshots import table_of
-from tests.strategies import START
+from tests.support.snapshots import table_of
+from tests.support.strategies import START
 from tests.transforms.weblog.test_clicks import number, split_words
 
 WORD_COUNT = 5

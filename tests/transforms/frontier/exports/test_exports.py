@@ -16,8 +16,8 @@ from semrank.transforms.frontier.exports import nutch
 from semrank.transforms.frontier.exports.rows import Selection
 from semrank.transforms.frontier.exports.targets import TARGETS, target
 from semrank.transforms.streams.urls import canonical_url
+from tests.support.frontiers import frontier, host, pieces, scores, urls
 from tests.transforms.frontier.exports import readers
-from tests.transforms.frontier.exports.frontiers import frontier, host, pieces, scores, urls
 
 rows = st.lists(st.tuples(urls, scores, st.booleans()), max_size=8, unique_by=lambda row: row[0])
 cuts = st.lists(st.integers(0, 12), max_size=3)

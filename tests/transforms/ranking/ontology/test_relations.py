@@ -14,7 +14,7 @@ from semrank.schemas.errors import InputError
 from semrank.transforms.ranking.ontology import OntologySettings, rank, with_learned
 from semrank.transforms.ranking.ontology_formats import format_ontology, parse_ontology
 from semrank.transforms.ranking.ontology_model import LARGEST_SIGMA, ObjectProperty, Ontology, OntologyClass
-from tests.transforms.ranking.small_crawls import Crawl, Page
+from tests.support.small_crawls import Crawl, Page
 
 pytest.importorskip("rdflib")
 

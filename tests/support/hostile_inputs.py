@@ -18,10 +18,10 @@ from semrank.transforms.crawls.formats import FORMATS
 from semrank.transforms.crawls.html import MAX_TEXT_CHARS, read_html
 from semrank.transforms.crawls.pages import CrawlLimits
 from semrank.transforms.logs.formats import FORMATS as LOG_FORMATS
-from tests.faults.apart import MEBIBYTE
-from tests.snapshots import write_snapshot
-from tests.strategies import HOST, START
-from tests.transforms.logs.helpers import OPTIONS as LOG_OPTIONS
+from tests.support.apart import MEBIBYTE
+from tests.support.logs import OPTIONS as LOG_OPTIONS
+from tests.support.snapshots import write_snapshot
+from tests.support.strategies import HOST, START
 
 GIBIBYTE = 1 << 30
 RECORD_BYTES = CrawlLimits().max_record_bytes
