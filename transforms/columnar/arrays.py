@@ -27,7 +27,7 @@ _KEY_SPACE = 1 << 62
 """Keys of rows stay below it, far from the limit of int64."""
 
 MAIN = "main"
-"""Tag of the first output of a function that gives tables of several kinds."""
+"""Tag of the first output of a function that returns tables of several kinds."""
 
 
 def partition_count(estimated_bytes: int) -> int:

@@ -49,7 +49,7 @@ PARTITION, PREPARED = "partition", "prepared"
 Collection = PCollection[Any]
 
 WRITTEN_SCHEMA = pa.schema([pa.field("path", pa.string()), pa.field("rows", pa.int64()), pa.field("bytes", pa.int64())])
-"""What the writing steps give back: one row a file."""
+"""What the writing steps return: one row a file."""
 
 CUT_BYTES = 64 << 20
 """Bytes of rows that wait to be cut by partition together."""
@@ -78,7 +78,7 @@ class _TableDoFn(beam.DoFn):
 
 
 class _StageDoFn(_TableDoFn):
-    """A stage: counts rows and its own time, prepares broadcast tables once a bundle, says when it starts and ends.
+    """A stage: counts rows and its own time, prepares broadcast tables once a bundle, logs when it starts and ends.
 
     Attributes:
         worker_memory: bytes that a worker has for it, or None for all of its machine.
@@ -137,7 +137,7 @@ class _StageDoFn(_TableDoFn):
         """Each broadcast collection as one table.
 
         Raises:
-            InputError: a worker can't hold them. What is left of them then is only counted, so that the message tells
+            InputError: a worker can't hold them. The rest of them is only counted, so that the message tells
                 how much they need.
         """
         meter = Meter(self._stage, self.holds, self.worker_memory)
@@ -196,7 +196,7 @@ class _MapDoFn(_StageDoFn):
 
 
 class _AddDoFn(_MapDoFn):
-    """Adds up what the tables of a bundle give."""
+    """Adds up the results of a bundle's tables."""
 
     def __init__(self, *arguments: Any, combine: Combine) -> None:
         super().__init__(*arguments)
@@ -356,12 +356,12 @@ class MapTables(beam.PTransform[Any, Any]):
 
     Args:
         stage: the stage's name in messages, metrics and the manifest.
-        function: gives a table, an iterable of tables, or of (tag, table) where `tags` are named; rowless tables go no
-            further. It must be importable, as all functions given to steps.
+        function: returns a table, an iterable of tables, or of (tag, table) where `tags` are named; tables without rows
+            are dropped. It must be importable, as all functions given to steps.
         sides: broadcast collections by parameter name; the function gets each as one table, or None where it is empty.
         prepare: `prepare(**sides)` is called once a bundle, and the function as `function(table, prepared)`.
         tags: names of the outputs, `main` among them, where there is more than one.
-        combine: adds up rows of what the tables of a bundle give, where there is one output.
+        combine: adds up the results of a bundle's tables, where there is one output.
         holds: what the stage holds whole on a worker, its sides.
     """
 
@@ -508,7 +508,7 @@ URL_COLUMNS = ("url", "source_url", "target_url")
 
 
 def without_urls(table: pa.Table, urls: pa.Array) -> pa.Table:
-    """The rows of a table in whose columns of URLs none of some URLs stands."""
+    """The rows of a table without any of some URLs in its URL columns."""
     if len(urls):
         for name in set(URL_COLUMNS) & set(table.column_names):
             table = table.filter(pc.invert(pc.is_in(table[name], value_set=urls)))
@@ -516,7 +516,7 @@ def without_urls(table: pa.Table, urls: pa.Array) -> pa.Table:
 
 
 def leave_out(pipeline: beam.Pipeline, urls: pa.Array) -> None:
-    """Lets every `ReadParquet` of a pipeline leave out the rows in which one of some URLs stands."""
+    """Makes every `ReadParquet` of a pipeline leave out the rows with one of some URLs."""
     pipeline.visit(_LeftOut(urls))
 
 
@@ -549,7 +549,7 @@ class WritePartitions(beam.PTransform[Any, Any]):
 
     A file's name and content depend on the partition alone, and it appears whole or not at all: a bundle that a runner
     tries again writes the same file again. The input is a dict of PCollections by parameter name, as is
-    `finish(partition, **inputs, **sides)`, which gives the file's rows as a table.
+    `finish(partition, **inputs, **sides)`, which returns the file's rows as a table.
 
     Args:
         stage: the stage's name.
@@ -560,7 +560,7 @@ class WritePartitions(beam.PTransform[Any, Any]):
         sides: broadcast collections by parameter name.
         holds: as for `MergePartitions`.
 
-    Gives tables of `WRITTEN_SCHEMA`.
+    Returns tables of `WRITTEN_SCHEMA`.
     """
 
     def __init__(
@@ -595,7 +595,7 @@ class _FinishAndWrite:
 
 
 def write_part(folder: str, partition: int, table: pa.Table) -> pa.Table:
-    """Writes a partition's rows, where there are any, and gives a table of `WRITTEN_SCHEMA`."""
+    """Writes a partition's rows, if there are any, and returns a table of `WRITTEN_SCHEMA`."""
     if not table.num_rows:
         return WRITTEN_SCHEMA.empty_table()
     path = files.join(folder, part_name(partition))
@@ -609,10 +609,10 @@ class WriteOne(beam.PTransform[Any, Any]):
     Args:
         stage: the stage's name.
         folder: folder of the file.
-        finish: `finish(**inputs)` gives the file's rows as a sorted table.
+        finish: `finish(**inputs)` returns the file's rows as a sorted table.
         holds: as for `GatherTables`.
 
-    Gives a table of `WRITTEN_SCHEMA`.
+    Returns a table of `WRITTEN_SCHEMA`.
     """
 
     def __init__(self, stage: str, folder: str, finish: Callable[..., pa.Table], *, holds: Held = OTHER) -> None:
@@ -635,7 +635,7 @@ class _GatherAndWrite:
 
 
 class FilterIds(beam.PTransform[Any, Any]):
-    """Makes an `IdFilter` of positions of ids (`idfilter.filter_positions`); gives its segments, to be broadcast.
+    """Makes an `IdFilter` of positions of ids (`idfilter.filter_positions`); returns its segments, to be broadcast.
 
     The input is a dict with `positions`.
 

@@ -1,4 +1,4 @@
-"""Opening Parquet files, and what is said of those that can't be read."""
+"""Opening Parquet files, and the errors of those that can't be read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def open_parquet(stream: BinaryIO, source: str, *, encoded: Sequence[str] = ()) 
         encoded: columns of texts that are read as dictionaries.
 
     Raises:
-        InputError: the stream holds none that can be read.
+        InputError: the file is not Parquet or is damaged.
     """
     try:
         file = pq.ParquetFile(stream, pre_buffer=False, read_dictionary=list(encoded))

@@ -1,8 +1,8 @@
 """Stable 64-bit ids of strings, and the check that no two strings share one.
 
 The id is the first half of the 128-bit BLAKE2b hash (RFC 7693) of the UTF-8 bytes, a big-endian signed integer; it does
-not depend on machine, process or version. The hash is cryptographic, so nobody can make a string with a given id. Two
-strings with some id in common take about 2^32 hashes to find, so a page may well link to such pairs. The second half of
+not depend on machine, process or version. The hash is cryptographic: a string with a given id can't be constructed, but
+two strings with some id in common take about 2^32 hashes to find, so a page may link to such pairs. The second half of
 the hash is kept as a check value wherever ids from different places meet: two strings with the same id but different
 check values are a collision. The one that sorts first is used, and the others are left out.
 """

@@ -1,6 +1,6 @@
-"""What object stores do and Beam's filesystems don't offer: an object that is created only where none has its name.
+"""Conditional writes to object stores, which Beam's filesystems lack: an object is created only if its name is free.
 
-Only who has buckets has the packages that this needs, so they are imported where they are used.
+The clients of object stores are optional packages, so they are imported where they are used.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _S3_REFUSALS = ("PreconditionFailed", "ConditionalRequestConflict")
 
 
 def use_options(arguments: Sequence[str]) -> None:
-    """Gives a command's options to Beam's filesystems: that of S3 has some of its own and can't do without them."""
+    """Passes a command's options to Beam's filesystems; that of S3 requires its own."""
     FileSystems.set_options(PipelineOptions(list(arguments)))
 
 
 def create_object(path: str, content: bytes) -> bool:
-    """Writes an object on the condition that none has its name: of two writers one wins, the other gets false.
+    """Writes an object on the condition that none has its name: of two writers one succeeds, the other gets False.
 
     Where a store knows no such condition (neither `gs://` nor `s3://`), the last writer wins.
     """
@@ -53,7 +53,7 @@ def _create_in_s3(path: str, content: bytes) -> bool:
     from botocore.exceptions import ClientError
 
     bucket, name = parse_s3_path(path)
-    # The client that Beam itself makes from its options; its own way to write knows no condition.
+    # The client that Beam itself makes from its options; Beam's own writer has no conditional writes.
     store: Any = FileSystems.get_filesystem(path)
     client = Client(store._options).client
     try:

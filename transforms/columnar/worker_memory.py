@@ -34,7 +34,7 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 @dataclass(frozen=True)
 class Held:
-    """State that stages hold whole; said where a stage is made.
+    """State that stages hold whole; declared where a stage is made.
 
     Attributes:
         state: what it is, as the documentation calls it.
@@ -90,7 +90,7 @@ class Meter:
         return self._held.bytes_of(self._tables)
 
     def fits(self, name: str, size: int) -> bool:
-        """Adds bytes of a table of an input; says whether a worker can still hold everything."""
+        """Adds bytes of a table of an input; returns whether a worker can still hold everything."""
         self._tables[name] = self._tables.get(name, 0) + size
         return self.needed <= self._limit
 

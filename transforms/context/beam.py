@@ -1,4 +1,4 @@
-"""Beam steps that describe the URLs of a round: which are ranked, and what pages, links and clicks say of them."""
+"""Beam steps that describe the URLs of a round by the evidence of pages, links and clicks."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class UrlFacts(NamedTuple):
 
 
 class DescribeUrls(beam.PTransform[Any, Any]):
-    """Reads pages and links of a snapshot once each and gives `UrlFacts`.
+    """Reads pages and links of a snapshot once each and returns `UrlFacts`.
 
     Args:
         page_paths: Parquet files of the pages table.
@@ -228,7 +228,7 @@ class DescribeUrls(beam.PTransform[Any, Any]):
         )
 
     def _evidence(self, found: Any, said: Any, about: dict[str, Any]) -> tuple[dict[str, Collection], list[Collection]]:
-        """What is told of each URL by kind, and the words in it."""
+        """The evidence about each URL by kind, and its words."""
         request = self._request
         evidence: dict[str, Collection] = {
             "harvest": self._harvest.urls,
@@ -489,11 +489,11 @@ _COMBINED: dict[str, Combine] = {
     "clicked": partial(sum_by_key, counts="count"),
     "linkers": partial(sum_by_key, counts="count"),
 }
-"""What several parts tell of one URL is added up before it travels."""
+"""Rows of one URL in several parts are added up before the exchange."""
 
 
 def _addressed(harvest: pa.Table, told: dict[str, pa.Table | None], request: Request) -> tuple[Int64s, pa.Array]:
-    """Ids and addresses of the URLs whose address tells something: known ones; of the contexts undescribed ones."""
+    """Ids and addresses of the URLs whose addresses' words count: known ones; for contexts undescribed ones."""
     seen = [int64s(table["url_id"]) for name in ("known", "fetched") if (table := told[name]) is not None]
     mentioned = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *seen]))
     rows = [harvest.filter(pa.array(members(mentioned, int64s(harvest["url_id"]))))]

@@ -1,8 +1,8 @@
-"""Descriptions of URLs from what pages, links and clicks say: the evidence of each, and what it adds up to.
+"""Descriptions of URLs from the evidence of pages, links and clicks.
 
-A page tells its own words. A followed link from a harvested page tells words of its target: those of its anchor, and
-those that stand around the anchor in the page's text. Clicks tell words of queries and pages that were clicked next to
-one another. Links from a page to itself tell nothing.
+A page contributes its own words. A followed link from a harvested page contributes words to its target: those of its
+anchor, and those around the anchor in the page's text. Clicks contribute words of queries, and pages that were clicked
+next to each other. Links from a page to itself are ignored.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from semrank.transforms.context.pages import (
 from semrank.transforms.context.tokens import Tokens, tokens_of
 
 AROUND_TOKENS = 12
-"""Tokens before and after an anchor whose words tell of its target: about a sentence."""
+"""Tokens before and after an anchor whose words describe its target: about a sentence."""
 
 LINKERS, ANCHORED, ANCHOR, AROUND, SUPPORTS = "linkers", "anchored", "anchor", "around", "supports"
 
@@ -71,11 +71,11 @@ VOCABULARY_SCHEMA = pa.schema(
 """A word, numbered by its place in the ascending order; `documents` counts the known URLs that have it."""
 
 MIN_PLACES = 2
-"""A word that stands in a single block of a single URL says nothing of any other."""
+"""A word in a single block of a single URL relates it to no other."""
 
 
 def link_evidence(table: pa.Table, links: Links, harvested: Int64s) -> Iterator[tuple[str, pa.Table]]:
-    """What a part of the links table says of the URLs that harvested pages link to.
+    """Evidence of a part of the links table about the URLs that harvested pages link to.
 
     Args:
         table: columns `links.COLUMNS` of the links table.
@@ -229,7 +229,7 @@ def _first_places(tokens: Tokens, pages: int, page: Int64s) -> Int64s:
 def anchor_evidence(
     sources: pa.Table | None, anchored: pa.Table | None, language: str, *, nouns: bool = False
 ) -> Iterator[tuple[str, pa.Table]]:
-    """What the anchors of some pages say of the URLs they point to.
+    """Evidence of the anchors of some pages about the URLs they point to.
 
     Args:
         sources: texts of these pages (`SOURCE_SCHEMA`).
@@ -255,7 +255,7 @@ def describe_urls(evidence: Evidence, harvested: Int64s) -> Iterator[tuple[str, 
     """The descriptions of a partition's known URLs.
 
     Args:
-        evidence: all that is said of them; rows about URLs that are neither harvested nor current are left out.
+        evidence: the partition's rows; rows about URLs that are neither harvested nor current are left out.
         harvested: sorted ids of all harvested URLs.
 
     Yields:

@@ -1,4 +1,4 @@
-"""What links, pages and clicks say of the URLs of one partition."""
+"""The evidence of links, pages and clicks about the URLs of one partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pages, anchors and clicks say about URLs: words by URL, with how often each occurs.
+"""Words of URLs from pages, anchors and clicks, with how often each occurs.
 
 A fetched page's words come from its title and text, or are given by its `keywords`; an unfetched URL's come from the
 anchor texts of the links that point to it, the words of its address, and the words after which it was clicked.
@@ -52,7 +52,7 @@ FETCHED_SCHEMA = pa.schema(
         pa.field("described", pa.bool_()),
     ]
 )
-"""A fetched page; `described` where its own content says what it is about, if only that it is about nothing."""
+"""A fetched page; `described` if its own content is known, even if it has no words."""
 
 TERMS, GIVEN, WORDS, FETCHED = "terms", "given", "words", "fetched"
 FREQUENCIES, DOCUMENTS, DIGESTS = "frequencies", "documents", "digests"
@@ -64,7 +64,7 @@ SOURCE_SCHEMA = pa.schema(
 """Title and text of a harvested page."""
 
 LEAD_TOKENS = 150
-"""Tokens at the head of a text that say what it is about: an introduction is about as long."""
+"""Tokens at the head of a text that count as its introduction."""
 
 LEAD_CHARACTERS = 4096
 """Code points of a text in which its first tokens are looked for: some 27 a token, more than any language needs."""
@@ -113,7 +113,7 @@ class _Words:
 def read_pages(
     table: pa.Table, wanted: Wanted, language: str, *, every: bool, lead: bool, nouns: bool = False
 ) -> Iterator[tuple[str, pa.Table]]:
-    """What a part of the pages table says.
+    """The evidence in a part of the pages table.
 
     Args:
         table: columns `COLUMNS` of the pages table.

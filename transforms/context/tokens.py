@@ -1,4 +1,4 @@
-"""Texts as sequences of tokens, so that places in a text can be told."""
+"""Texts as sequences of tokens with their places."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def tokens_of(texts: pa.Array, languages: pa.Array, language: str, *, nouns: boo
     codes = int64s(run_codes.indices) * spread + int64s(language_codes.indices)[owner]
     kinds, kind = np.unique(codes, return_inverse=True)
     run = run_codes.dictionary.take(pa.array(kinds // spread))
-    # Stop words are told apart by their spelling in lower case, words by their lemma.
+    # Stop words are recognised by their lower-case spelling, words by their lemma.
     given = language_codes.dictionary.take(pa.array(kinds % spread))
     lemma_indptr, lemmas = list_parts(lemmas_of(run, given, fallback=language, nouns=nouns))
     lemma_codes = lemmas.cast(pa.string()).dictionary_encode()

@@ -41,7 +41,7 @@ BATCH_BYTES = 8 << 20
 """UTF-8 bytes of text handled at a time: the arrays made from them take some ten times as much memory."""
 
 MIN_DETECTED_CHARACTERS = 200
-"""Shortest text, in code points, whose language is detected; what is shorter is told apart by chance only."""
+"""Shortest text, in code points, whose language is detected; shorter texts are guessed no better than by chance."""
 
 MAX_DETECTED_CHARACTERS = 1 << 16
 """Code points of a text that the detection of its language looks at."""
@@ -173,7 +173,7 @@ def lemmas_of(
     Args:
         strings: string or large_string array of length n; a null has no lemmas.
         languages: a language tag for each string, string[n], or None.
-        fallback: language where none is given; nothing is detected, as short strings tell too little.
+        fallback: language where none is given; nothing is detected, as short strings are too ambiguous.
         nouns: whether only nouns count, in languages whose nouns can be told (`nouns.MODELS`).
         batch_bytes: UTF-8 bytes handled at a time; changes memory and time, never the result.
 

@@ -71,7 +71,7 @@ class Limits:
         budget: number of URLs to select, shared among hosts, or None.
         refresh_share: part of `budget` or `max_urls` that is for pages that were fetched before, or None where pages
             are selected by their rank alone; what one pool does not use is for the other.
-        known: whether pages may be selected of which the snapshot says when they were fetched.
+        known: whether pages may be selected whose time of fetch the snapshot has.
         private: whether URLs of the crawler's own network may be selected.
         rules: the scope of the crawl.
     """
@@ -117,9 +117,9 @@ def pools(rows: pa.Table) -> Int64s:
 
 
 def is_known(rows: pa.Table) -> pa.Array:
-    """Whether the snapshot says when each page was fetched, bool[n].
+    """Whether the snapshot has the time when each page was fetched, bool[n].
 
-    A page without a time is one of a collection, of which nobody knows whether a crawl has it.
+    A page without a time comes from a collection; whether a crawl has it is unknown.
     """
     return column_array(pc.is_valid(rows["last_fetched_at"]))
 

@@ -43,7 +43,7 @@ def _planned(objects: pa.Table | None, vocabulary: pa.Table | None, *, min_suppo
 
 
 class MineConcepts(beam.PTransform[Any, Any]):
-    """Mines a context that every worker holds; gives tables of `LATTICE_SCHEMA`.
+    """Mines a context that every worker holds; returns tables of `LATTICE_SCHEMA`.
 
     The input is a dict with `bundles`, `objects` and `vocabulary`; extents hold the objects' queue positions.
     """

@@ -107,8 +107,8 @@ class _Workspace(NamedTuple):
         counts: weight of each item of the source being read, int64; all 0 between uses.
         numbers: number of each of its items in the new database, int32; all -1 between uses.
         touched: its items found, int32; longer than the items are many, see `_keep_frequent`.
-        selected: rows of the source in the extent at hand, int32.
-        intent: ranks of the intent at hand, int32.
+        selected: rows of the source in the current extent, int32.
+        intent: ranks of the current intent, int32.
         databases: one row of `DB_*` fields for each open database, int64.
         nodes: one row of fields for each open node, int64.
         rows: row numbers of the databases' rows, int32.
@@ -383,7 +383,7 @@ def _count_items(
         begin, end = _first_above(entries, indptr[row], indptr[row + 1], below), indptr[row + 1]
         read += end - begin
         for entry in range(np.uintp(begin), np.uintp(end)):
-            # Whether the item is new is anyone's guess, so there is no branch.
+            # Whether the item is new is unpredictable, so there is no branch.
             item = np.uintp(entries[entry])
             count = counts[item]
             touched[found] = item
@@ -572,7 +572,7 @@ def _open_roots(space: _Space, work: _Workspace, state: _State, min_support: int
     The node of that one is put on the stack. A rank's closure that belongs to a lesser rank is left out.
 
     Returns:
-        `DONE` if all is well, else which room is wanting for the rank at hand.
+        `DONE`, or which buffer is too small for the current rank.
     """
     registers, selected, touched, counts, intent = (
         state.registers,

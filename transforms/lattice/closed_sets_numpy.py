@@ -244,7 +244,7 @@ class _Search:
 
 
 class _Load:
-    """The rows of some tasks, read once: groups of equal (task, rank) and what they tell.
+    """The rows of some tasks, read once: groups of equal (task, rank) and their counts.
 
     The tasks' columns must need equally many words.
     """

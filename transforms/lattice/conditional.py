@@ -17,7 +17,7 @@ from semrank.transforms.lattice.context import FormalContext
 class ConditionalRows:
     """Objects with their attributes, as far as a bundle needs them.
 
-    Mined with the order of the whole context, `context` gives the bundle's concepts; their extents are positions in
+    Mined with the order of the whole context, `context` yields the bundle's concepts; their extents are positions in
     `object_ids`.
 
     Attributes:
@@ -56,7 +56,7 @@ def conditional_rows(
     """The rows of some of the objects that each bundle needs.
 
     A bundle needs the objects that hold its prefix and an attribute of its range (the range may be missing where the
-    bundle owns the prefix). The attributes below the range stay in the rows: they tell which concepts belong to
+    bundle owns the prefix). The attributes below the range stay in the rows: they decide which concepts belong to
     other bundles.
 
     Args:

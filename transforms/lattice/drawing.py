@@ -1,8 +1,8 @@
-"""Where the nodes of a layered drawing stand: few crossings, short lines, no two nodes on one place.
+"""Places of the nodes of a layered drawing: few crossings, short lines, no two nodes in one place.
 
-The way of Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system structures" (1981): lines
-that skip levels get a bend on each, levels are sorted by the mean place of their neighbours until crossings grow no
-fewer, and then each level moves as near to its neighbours as the distances between its own nodes allow.
+The method of Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system structures" (1981):
+lines that skip levels get a bend on each, levels are sorted by the mean place of their neighbours until crossings do
+not decrease, and then each level moves as near to its neighbours as the distances between its own nodes allow.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ USERS, CLICKED, WITNESSES = "users", "clicked", "witnesses"
 
 
 class ClickFacts(NamedTuple):
-    """What the first pass over the click log gives; what was not asked for is empty.
+    """Results of the first pass over the click log; what was not requested is empty.
 
     Attributes:
         edges: c-edges in parts (`sequences.CLICK_EDGE_SCHEMA`), those of a user in one part.
@@ -46,12 +46,12 @@ class ClickFacts(NamedTuple):
 
 
 class ReadClickFacts(beam.PTransform[Any, Any]):
-    """Reads the click log once and gives `ClickFacts`.
+    """Reads the click log once and returns `ClickFacts`.
 
     Args:
         paths: Parquet files of the clicks table.
         partitions: number of partitions of its rows.
-        words_of: gives the words of queries; None where no words are wanted.
+        words_of: returns the words of queries; None where no words are wanted.
         groups: where groups of users come from, `given`, `one` or `minhash`; None where no relations are learned.
         bits: size of the filter of clicked URLs.
     """
@@ -90,7 +90,7 @@ class ReadClickFacts(beam.PTransform[Any, Any]):
 def click_facts(
     table: pa.Table, *, words_of: WordsOf | None, groups: str | None = None, bits: int = MIN_BITS
 ) -> Iterator[tuple[str, pa.Table]]:
-    """(kind, table) of what a part of the click log says; for arguments see `ReadClickFacts`."""
+    """(kind, table) of the facts in a part of the click log; for arguments see `ReadClickFacts`."""
     clicks = read_clicks(table, no_words if words_of is None else words_of)
     yield SEQUENCES, sequences.sequence_rows(clicks)
     yield DIGESTS, digest_table(clicks.url_digests)
@@ -104,7 +104,7 @@ def click_facts(
 
 
 class LearnedRelations(NamedTuple):
-    """What the second pass over the click log gives; words are numbers in the vocabulary.
+    """Results of the second pass over the click log; words are numbers in the vocabulary.
 
     Attributes:
         isa: source, target and support of ISA (`relations.PAIR_SCHEMA`).
@@ -119,7 +119,7 @@ class LearnedRelations(NamedTuple):
 
 
 class LearnRelations(beam.PTransform[Any, Any]):
-    """Reads the click log and the links once more and gives `LearnedRelations`.
+    """Reads the click log and the links once more and returns `LearnedRelations`.
 
     Args:
         click_paths: Parquet files of the clicks table.
@@ -127,7 +127,7 @@ class LearnRelations(beam.PTransform[Any, Any]):
         users: `ClickFacts.users`.
         partitions: number of partitions of clicks.
         link_partitions: number of partitions of links.
-        words_of: gives the words of queries.
+        words_of: returns the words of queries.
         own_words: keywords of pages by word id (`relations.OWN_WORD_SCHEMA`), where a page needs the word, else None.
         settings: how they are learned.
 
@@ -218,7 +218,7 @@ class LearnRelations(beam.PTransform[Any, Any]):
 
 
 class SettleRelations(beam.PTransform[Any, Any]):
-    """Decides between opposite and competing relations; gives ISA and Part-Of as `LearnRelations` does.
+    """Decides between opposite and competing relations; returns ISA and Part-Of as `LearnRelations` does.
 
     The input is a dict with `isa`, `part_of` and `vocabulary`.
     """

@@ -113,7 +113,7 @@ def read_clicks(table: pa.Table, words_of: WordsOf) -> Clicks:
 
     Args:
         table: columns `COLUMNS` of the clicks table, URLs canonical.
-        words_of: gives the words of queries; not asked where a row brings its `keywords`.
+        words_of: returns the words of queries; not called for rows with `keywords`.
     """
     queries = column_array(table["query"]).dictionary_encode()
     query_numbers = int64s(queries.indices)

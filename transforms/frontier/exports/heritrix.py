@@ -5,7 +5,7 @@
   has fetched already. The hops are `L`, one link, since no seed is meant. Such a URL needs a via: without one, Heritrix
   3.13 fails to write its WARC records. A frontier does not know which page linked to a URL, so its via is the URL
   itself, and it has no context.
-- `.precedence`: `URL precedence`, for `PrecedenceLoader`; 1 is first, and 127 the last one that a queue tells apart.
+- `.precedence`: `URL precedence`, for `PrecedenceLoader`; 1 is first, and 127 the last one that a queue distinguishes.
 """
 
 from __future__ import annotations

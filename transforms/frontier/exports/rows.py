@@ -43,12 +43,12 @@ Fault: TypeAlias = tuple[str, Callable[[pa.Array], pa.Array]]
 
 
 def matches(pattern: str) -> Callable[[pa.Array], pa.Array]:
-    """A function that tells which strings match a regular expression (RE2)."""
+    """A function that returns which strings match a regular expression (RE2)."""
     return partial(pc.match_substring_regex, pattern=pattern)
 
 
 def longer_than(characters: int) -> Callable[[pa.Array], pa.Array]:
-    """A function that tells which strings have more characters."""
+    """A function that returns which strings have more characters."""
     return lambda values: pc.greater(pc.utf8_length(values), characters)
 
 
@@ -61,7 +61,7 @@ URL_FAULTS: tuple[Fault, ...] = (
     ("url-with-control", matches(r"\p{Cc}")),
     ("url-not-http", _not_http),
 )
-"""Every target reads lines, trims them, and splits most of them at spaces or tabs; none has a way to escape one."""
+"""Every target reads lines, trims them, and splits most of them at spaces or tabs; none has an escape for them."""
 
 
 @dataclass
@@ -133,7 +133,7 @@ class Selection:
 
 
 def find_faults(rows: pa.Table, faults: tuple[Fault, ...]) -> pa.Array:
-    """Why each row can't be written, string[n]; null where it can. The first fault of `faults` that applies is told."""
+    """Why each row can't be written, string[n]; null where it can. The first of `faults` that applies."""
     urls, score = column_array(rows["url"]), column_array(rows["score"])
     reasons = pc.if_else(pc.is_finite(score), pa.scalar(None, pa.string()), NOT_FINITE)
     for reason, applies in reversed(faults):
