@@ -72,7 +72,7 @@ FOLDERS: dict[str, dict[str, TableSchema | str]] = {
         "classes": CLASSES,
         "scale": SCALE,
         "rejects": REJECTS,
-        PENDING: "only of a round whose job was handed over to a service, until `semrank finish`",
+        PENDING: "only of a round whose job was submitted to a service, until `semrank finish`",
     },
     "evaluation": {
         "curve": CURVE,
@@ -200,7 +200,7 @@ runner = "FlinkRunner"
 | 0 | done |
 | 1 | the run failed; nothing unfinished counts as finished |
 | 2 | arguments or inputs are unusable: one line on standard error names the option or file |
-| 130 | the run was interrupted; nothing unfinished counts as finished |"""
+| 130 | the run was interrupted; the result is unfinished |"""
 
 _FOLDERS = """\
 A part is a folder of Parquet files whose names sort in the order of their rows. `manifest.json` is written last: a

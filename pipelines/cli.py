@@ -36,15 +36,15 @@ COMMANDS = {
     "rank": "rank the URLs that a queue of pages links to: one round",
     "rounds": "rank several rounds, each from the pages that the last one selected",
     "evaluate": "replay crawls over a labelled snapshot and compare rankers",
-    "finish": "finish a round whose job was handed over to a service",
+    "finish": "finish a round whose job was submitted to a service",
     "ls": "list the rounds of a crawl",
     "report": "write a round, a crawl or an evaluation as one HTML page",
-    "export": "write a round's selected URLs as a file that a crawler takes",
-    "ontology": "write an ontology that was read or learned",
-    "explain": "say why a URL has its rank, term by term",
-    "completion": "print a shell's completion of commands and options",
-    "sample": "write a small web of its own making: WARC files, a click log, seeds, topics",
-    "dataset": "turn a published data set into a snapshot",
+    "export": "write the selected URLs of a round as a file for a crawler",
+    "ontology": "write an ontology, with the weights that a round learned",
+    "explain": "explain the rank of a URL, term by term",
+    "completion": "print a completion script for a shell",
+    "sample": "write a small artificial web: WARC files, a click log, seeds, topics",
+    "dataset": "convert a published data set to a snapshot",
 }
 """Command -> what it does. A command's module is `pipelines.<command>`; it is imported only when it is asked for."""
 
@@ -63,14 +63,14 @@ _UNUSED = ("bson", "apache_beam.io.gcp.bigquery")
 INTERRUPTED = 130
 """Exit status of an interrupted command, as shells give it."""
 
-_INTERRUPTED = "interrupted; nothing unfinished counts as finished"
+_INTERRUPTED = "interrupted; the result is unfinished"
 
 BEAM = ("ingest", "rank", "rounds", "dataset")
 """Commands that run a pipeline and pass Beam's options on."""
 
 BEAM_HELP = (
-    "Options of Apache Beam are passed on (--runner, --job_endpoint, --project, ...). "
-    "Without --runner the run is local."
+    "Other options are passed to Apache Beam (--runner, --job_endpoint, --project, ...). "
+    "Without --runner, the run is local."
 )
 
 
@@ -122,12 +122,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     parser = _Parser(
         prog="semrank",
-        description="Batch recrawl ranking: a crawl snapshot and a click log in, a ranked frontier out.",
+        description="Ranks the URLs that a crawler should fetch next, from a crawl snapshot and a click log.",
         epilog=_overview(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="store_true", help="print the version and end")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.add_argument("command", nargs="?", metavar="COMMAND", help="one of the commands below")
     head = next((index for index, text in enumerate(arguments) if not text.startswith("-")), len(arguments))
     parsed = parser.parse_args(arguments[: head + 1])
@@ -153,7 +153,7 @@ def _overview() -> str:
             "commands:",
             *(f"  {name:<10} {text}" for name, text in COMMANDS.items()),
             "",
-            "`semrank COMMAND --help` tells a command's options.",
+            "`semrank COMMAND --help` shows the options of a command.",
             "",
             "example:",
             "  semrank sample --output web",

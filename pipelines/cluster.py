@@ -97,7 +97,7 @@ def _check_answers(option: str, address: str, expected: str) -> None:
         socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
     except OSError as cause:
         reason = cause.strerror or str(cause) or type(cause).__name__
-        raise InputError(f"{option} {address}: nobody answers ({reason}), expected {expected}") from cause
+        raise InputError(f"{option} {address}: no answer ({reason}), expected {expected}") from cause
 
 
 def _check_job_server(endpoint: str) -> None:
@@ -128,13 +128,15 @@ def _check_slots(master: str, parallelism: int) -> None:
                 f"--flink_master {master}: {url} can't be read ({cause}), expected Flink's REST address"
             ) from cause
         if total < parallelism:
-            raise InputError(f"--parallelism {parallelism}: found {total} slots at {master}, expected as many at least")
+            raise InputError(
+                f"--parallelism {parallelism}: found {total} slots at {master}, expected at least {parallelism}"
+            )
         if free >= parallelism:
             return
         if time.monotonic() > deadline:
             raise RuntimeError(
                 f"{free} of the {total} slots at {master} are free after {SLOT_SECONDS:.0f} s, expected {parallelism}: "
-                "other jobs run, wait for them or take a smaller --parallelism"
+                "other jobs are running; wait for them, or use a smaller --parallelism"
             )
         time.sleep(1)
 
@@ -157,7 +159,7 @@ def _check_worker(options: PipelineOptions, endpoint: str) -> None:
         result.cancel()
         raise RuntimeError(
             f"no worker of {endpoint} answered within {WORKER_SECONDS:.0f} s; expected workers at --environment_config "
-            f"{config} that can import semrank {__version__}: the log of the worker pool says why they can't"
+            f"{config} that can import semrank {__version__}: see the log of the worker pool"
         )
 
 

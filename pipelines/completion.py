@@ -1,6 +1,6 @@
-"""Prints a shell's completion of commands, options, and the values that an option can have.
+"""Prints a script that lets a shell complete commands, options and the values of options.
 
-bash looks for it in ~/.local/share/bash-completion/completions, zsh in the folders of $fpath.
+bash looks for the script in ~/.local/share/bash-completion/completions, zsh in the folders of $fpath.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
     shell = read_options(CompletionOptions, arguments).shell
     parser = argparse.ArgumentParser(prog="semrank", allow_abbrev=False)
-    parser.add_argument("--version", action="store_true", help="print the version and end")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers()
     for name, help_text in COMMANDS.items():
         own = command_parser(name, importlib.import_module(f"semrank.pipelines.{name}"))

@@ -87,11 +87,15 @@ def _file(text: str) -> Any:
 class ScopeOptions:
     """The URLs that a round may select, or an export may write."""
 
-    include: str | None = _file("rules of the only URLs to select, +REGEX or -REGEX a line; the first match decides")
-    exclude: str | None = _file("rules of URLs to leave out, -REGEX or +REGEX a line; the first match decides")
-    only_hosts: str | None = _file("the only hosts to select from, one a line")
-    only_domains: str | None = _file("the only domains to select from, with all hosts below them, one a line")
-    max_url_length: int | None = _count("most characters of a URL that is selected")
+    include: str | None = _file(
+        "keep only URLs that these rules keep: +REGEX or -REGEX on each line, the first match decides"
+    )
+    exclude: str | None = _file(
+        "leave out URLs that these rules exclude: -REGEX or +REGEX on each line, the first match decides"
+    )
+    only_hosts: str | None = _file("keep only URLs of these hosts, one on each line")
+    only_domains: str | None = _file("keep only URLs of these domains and all hosts below them, one on each line")
+    max_url_length: int | None = _count("leave out URLs of more than N characters")
 
     @property
     def files(self) -> list[str]:
@@ -108,19 +112,23 @@ class RoundConfig(ScopeOptions):
     """
 
     profile: str = option(
-        DEFAULT_PROFILE, "settings that other options change", RANKING, metavar="NAME", choices=tuple(PROFILES)
+        DEFAULT_PROFILE,
+        "preset of options, each of which can still be given",
+        RANKING,
+        metavar="NAME",
+        choices=tuple(PROFILES),
     )
-    ranker: str = option("semrank", "what the score is", RANKING, metavar="NAME", choices=tuple(RANKERS))
+    ranker: str = option("semrank", "ranker that computes the score", RANKING, metavar="NAME", choices=tuple(RANKERS))
     query: str | None = option(
         None,
-        "what the crawl is about; a single keyword can be the top of the hierarchy",
+        "words about the topic, in addition to the seeds; a single keyword can be the top of the hierarchy",
         RANKING,
         metavar="WORDS",
         rankers=_BY_TEXT,
     )
     language: str = option(
         "en",
-        "language of queries, anchors and of pages whose language is not known",
+        "language of queries and anchor texts, and of pages whose language is unknown",
         RANKING,
         metavar="CODE",
         pattern="[a-z]{2,3}",
@@ -129,7 +137,7 @@ class RoundConfig(ScopeOptions):
     )
     keywords: str = option(
         WORDS,
-        f"what is a keyword: each word, or nouns and names only (languages {', '.join(MODELS)}, the extra `nouns`)",
+        f"keywords: every word, or only nouns and names (languages {', '.join(MODELS)}, the extra `nouns`)",
         RANKING,
         metavar="KIND",
         choices=(WORDS, NOUNS),
@@ -137,7 +145,7 @@ class RoundConfig(ScopeOptions):
     )
     level: str = option(
         "page",
-        "whose PageRank, HITS or harmonic centrality",
+        "what PageRank, HITS and harmonic centrality are computed for",
         RANKING,
         metavar="LEVEL",
         choices=LEVELS,
@@ -149,7 +157,7 @@ class RoundConfig(ScopeOptions):
     topic: str | None = option(None, "class of the ontology that is the topic", RANKING, metavar="CLASS")
     sigma: str = option(
         "lift",
-        "how weights of classes are learned",
+        "how the weights of classes are learned",
         RANKING,
         metavar="WAY",
         choices=SIGMAS,
@@ -159,82 +167,104 @@ class RoundConfig(ScopeOptions):
     ontology_r2: float = _own(0.5, "r2 of the link score", "ontology_r2", metavar="R")
     ontology_n: float = _own(
         0.5,
-        "n, what a class is worth for each relation between it and the topic",
+        "n, factor of a class's weight for each relation between it and the topic",
         "ontology_n",
         metavar="N",
         high=1,
         above=True,
     )
     ontology_theta: float = _own(
-        0.5, "theta, what evens out the share of relevant child pages", "ontology_theta", metavar="T", above=True
+        0.5, "theta, smoothing of the share of relevant child pages", "ontology_theta", metavar="T", above=True
     )
     ontology_combine: str = _own(
         "sum",
-        "how the two scores are put together: added, or by their weighted logarithms",
+        "how the two scores are combined",
         "ontology_combine",
         metavar="WAY",
         choices=COMBINATIONS,
     )
     rcg_alpha: float = _own(
-        0.5, "what a layer around the seeds is worth of the one before it", "rcg_alpha", metavar="A", high=1
+        0.5, "weight of a layer around the seeds, relative to the layer before it", "rcg_alpha", metavar="A", high=1
     )
-    cosine_k: float = _own(2.0, "how slowly further occurrences of a word stop to count", "cosine_k", metavar="K")
-    cosine_b: float = _own(0.75, "how much long pages are held back", "cosine_b", metavar="B", high=1)
+    cosine_k: float = _own(
+        2.0,
+        "saturation of word counts: the larger, the more further occurrences of a word count",
+        "cosine_k",
+        metavar="K",
+    )
+    cosine_b: float = _own(0.75, "normalization by page length, 0 for none", "cosine_b", metavar="B", high=1)
     hits_graph: str = _own(
         "all",
-        "links that HITS takes: all between known URLs, or those of the subgraph that the topic induces",
+        "links that HITS uses: all between known URLs, or those of the subgraph around the topic",
         "hits_graph",
         metavar="LINKS",
         choices=("all", "topic"),
     )
     semrank_terms: bool = option(
         False,
-        "tell SemRank's terms beside another ranker's",
+        "compute SemRank's terms as well, when another ranker computes the score",
         SEMRANK_GROUP,
     )
-    weight: float | None = _semrank(0.4, "w of the extension in the similarity, 0 to 1", metavar="W", low=0, high=1)
+    weight: float | None = _semrank(
+        0.4, "weight w of the extension in the similarity, 0 to 1", metavar="W", low=0, high=1
+    )
     intension_norm: str = _semrank(
-        "min", "size of the two intents that divides a matching", metavar="NORM", choices=INTENSION_NORMS
+        "min", "size of the two intents that a matching is divided by", metavar="NORM", choices=INTENSION_NORMS
     )
     extension: str = "links"
     alpha: float = _semrank(
         0.2, "adjustment of the hierarchy's edge weights, above 0 to 0.5", metavar="A", low=0, high=0.5, above=True
     )
     top_probability: str | float = _semrank(
-        "max", "p(Top)", metavar="P", choices=("max", "min"), low=0, high=1, above=True
+        "max",
+        "probability of the top of the hierarchy, p(Top)",
+        metavar="P",
+        choices=("max", "min"),
+        low=0,
+        high=1,
+        above=True,
     )
-    smoothing: float = _semrank(0.0, "clicks added to every word", metavar="F", low=0, high=1e9)
+    smoothing: float = _semrank(0.0, "clicks added to every word's count", metavar="F", low=0, high=1e9)
     min_support: int = _semrank(1, "smallest number of URLs of a concept", metavar="N", low=1)
-    keywords_per_page: int = _semrank(12, "best words of a page, or of the anchors of a URL", metavar="K", low=1)
-    write_lattices: bool = _semrank(False, "write the current lattice, too", plain=True)
+    keywords_per_page: int = _semrank(
+        12, "number of best words that describe a page, or a URL by its anchor texts", metavar="K", low=1
+    )
+    write_lattices: bool = _semrank(False, "also write the current lattice", plain=True)
     base: str = _semrank(
         "last",
-        "pages of the base lattice: last, what the round before selected, or seeds; the candidates are then what all "
-        "harvested pages link to",
+        "pages of the base lattice: what the last round selected, or the seeds; with the seeds, all URLs that "
+        "harvested pages link to are ranked",
         metavar="PAGES",
         choices=BASES,
     )
     log_scope: str = _log(
         "all",
-        "clicks that relations and probabilities are learned from; topic: after queries that share a word with the "
-        "base lattice or the query",
+        "clicks that relations and probabilities are learned from; topic: those after queries that share a word with "
+        "the base lattice or --query",
         metavar="SCOPE",
         choices=LOG_SCOPES,
     )
-    isa_needs_word: bool = _log(False, "a page counts for a word in relations only where the word is its keyword")
-    query_words: bool = _log(True, "words of queries are words of the unfetched URLs that were clicked after them")
+    isa_needs_word: bool = _log(False, "count a page for a word's relations only if the word is one of its keywords")
+    query_words: bool = _log(True, "use the words of a query as words of the unfetched URLs that were clicked after it")
     c_edges: str = option(
-        "distinct", "distinct counts each pair of pages once, clicks every click", LOG, metavar="WAY", choices=C_EDGES
+        "distinct", "whether each pair of pages counts once, or every click", LOG, metavar="WAY", choices=C_EDGES
     )
-    min_clicks: int = _log(1, "clicks from which a query word is a word of an unfetched URL", metavar="N", low=1)
-    max_keywords_per_url: int = _log(50, "best clicked words of a URL that take part in relations", metavar="N", low=1)
-    min_relation_support: int = _log(1, "smallest number of pages or links behind a relation", metavar="N", low=1)
+    min_clicks: int = _log(
+        1, "smallest number of clicks that makes a query word a word of an unfetched URL", metavar="N", low=1
+    )
+    max_keywords_per_url: int = _log(
+        50, "number of best clicked words of a URL that relations are learned from", metavar="N", low=1
+    )
+    min_relation_support: int = _log(1, "smallest number of pages or links that support a relation", metavar="N", low=1)
     user_groups: str = _log(
-        "given", "groups of users: given in the log, or made of their words", metavar="WAY", choices=USER_GROUPS
+        "given",
+        "groups of users: given by the log, one for all, or made by MinHash of the users' words",
+        metavar="WAY",
+        choices=USER_GROUPS,
     )
     threshold: float | None = option(
         None,
-        "a URL with a higher score is selected (default: none with --max-urls or --budget, else calibrated)",
+        "select URLs with a score above G (default: none with --max-urls or --budget, else calibrated)",
         SELECTION,
         metavar="G",
         low=0,
@@ -242,26 +272,27 @@ class RoundConfig(ScopeOptions):
     )
     precision: float = option(
         0.5,
-        "without --threshold, --max-urls and --budget: share of harvested pages above the threshold that are relevant",
+        "share of relevant pages among the harvested pages above the threshold, which is calibrated to it if no "
+        "--threshold, --max-urls or --budget is given",
         SELECTION,
         metavar="P",
         low=0,
         high=1,
     )
-    max_urls: int | None = _count("most URLs that are selected")
-    max_per_host: int | None = _count("most URLs of one host that are selected")
-    max_per_domain: int | None = _count("most URLs of one registrable domain that are selected")
-    budget: int | None = _count("URLs to select, shared among hosts by their quality")
+    max_urls: int | None = _count("select at most N URLs")
+    max_per_host: int | None = _count("select at most N URLs of a host")
+    max_per_domain: int | None = _count("select at most N URLs of a registrable domain")
+    budget: int | None = _count("select N URLs, shared among hosts by their quality")
     host_quality: str = option(
         "pagerank",
-        "what hosts' shares of --budget grow with",
+        "quality that the hosts' shares of --budget are proportional to",
         SELECTION,
         metavar="WAY",
         choices=HOST_QUALITIES,
     )
     mix: str | None = option(
         None,
-        "parts of new and known pages in the selection, as in 80:20",
+        "ratio of new to known pages in the selection, as in 80:20",
         SELECTION,
         metavar="D:R",
         pattern=r"\d{1,9}:\d{1,9}",
@@ -269,22 +300,22 @@ class RoundConfig(ScopeOptions):
     )
     as_of: str | None = option(
         None,
-        "moment from which known pages are judged by age; the newest capture if not given",
+        "time that counts as now for --mix (default: the newest capture)",
         SELECTION,
         metavar="TIME",
     )
 
-    recrawl: bool = option(False, "select pages too that the snapshot has already", SELECTION, plain=True)
+    recrawl: bool = option(False, "also select pages that the snapshot already has", SELECTION, plain=True)
     max_depth: int | None = option(
         None,
-        "most links between a seed and a URL that is selected, over pages that the crawl chose",
+        "leave out URLs that are more than N links away from the seeds, over pages that the crawl chose",
         SELECTION,
         metavar="N",
         low=1,
         high=MAX_DEPTH,
     )
     allow_private: bool = option(
-        False, "select URLs too of the crawler's own network, such as localhost or 10.0.0.1", SELECTION, plain=True
+        False, "also select URLs of the crawler's own network, such as localhost or 10.0.0.1", SELECTION, plain=True
     )
 
     def __post_init__(self) -> None:
@@ -301,11 +332,11 @@ class RoundConfig(ScopeOptions):
                 )
         if self.budget is not None and self.max_urls is not None:
             raise InputError(
-                f"--budget: found {self.budget} beside --max-urls {self.max_urls}, expected one of them: "
+                f"--budget: found {self.budget} together with --max-urls {self.max_urls}, expected one of them: "
                 "a budget is shared among hosts, --max-urls takes the best"
             )
         if self.as_of is not None and self.mix is None:
-            raise InputError(f"--as-of {self.as_of}: found no --mix, expected one: nothing else depends on the time")
+            raise InputError(f"--as-of {self.as_of}: found no --mix, expected one: only --mix depends on the time")
         _ = self.refresh_share, self.now
 
     @property
@@ -438,7 +469,7 @@ def unused_options(arguments: argparse.Namespace, config: RoundConfig) -> list[s
     by_papers = config.compares_rounds and (config.ranker == SEMRANK or config.semrank_terms)
     used = {config.ranker, *(_SEMRANK if config.semrank_terms else ())}
     return [
-        f"{option_name(name)}: --ranker {config.ranker} does not use it"
+        f"{option_name(name)}: has no effect with --ranker {config.ranker}"
         for name in given_options(RoundConfig, arguments)
         if (rankers := options[name][0].rankers) is not None
         and not (by_papers if rankers == _SEMRANK else rankers & used)

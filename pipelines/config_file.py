@@ -82,7 +82,7 @@ def _parts(path: str, commands: Iterable[str]) -> tuple[dict[str, Any], dict[str
     except OSError as cause:
         raise InputError(f"--config {path}: can't be read: {cause.strerror}") from cause
     if len(text) > MAX_BYTES:
-        raise InputError(f"--config {path}: has more than {MAX_BYTES:,} bytes, expected at most that")
+        raise InputError(f"--config {path}: is larger than {MAX_BYTES:,} bytes")
     try:
         content = tomllib.loads(text.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as cause:
@@ -151,6 +151,6 @@ def _as_arguments(action: argparse.Action, name: str, value: Any, path: str) -> 
     if isinstance(value, datetime | date):
         value = value.isoformat()
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        expected = "a text or a list of texts" if several else "a text or a number"
+        expected = "a string or a list of strings" if several else "a string or a number"
         raise InputError(f"--config {path}: {name[2:]} is {value!r:.60}, expected {expected}")
     return [f"{name}={value}"]

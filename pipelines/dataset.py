@@ -1,10 +1,10 @@
-"""Turns a published data set into a snapshot, with its topics and their seeds.
+"""Converts a published data set to a snapshot, with topics and seeds.
 
-wikispeedia: articles, links and texts of a selection of Wikipedia, and the paths of people who looked for an article
-by following links; the topics are its categories and their ancestors.
+wikispeedia: articles, links and texts of a selection of Wikipedia, and the paths of players who searched for an article
+by following links; the topics are the categories and their ancestors.
 
 manuals: HTML manuals in a folder, for example unpacked packages of a distribution (linux-doc, apache2-doc), without a
-click log; addresses are numbers, and the topics are the manuals' sections.
+click log; URLs are numbers, and the topics are the sections of the manuals.
 
 The snapshot holds, besides what `semrank ingest` writes, topics.parquet and seeds/TOPIC.txt.
 """
@@ -96,7 +96,7 @@ def locate_source(source: str, downloads: Path | None, policy: Policy | None = N
     parts = urlsplit(source)
     if parts.scheme not in ("http", "https") or parts.query or parts.fragment:
         raise InputError(
-            f"--source {source}: expected a folder, or an http(s) URL below which {', '.join(wikispeedia.ARCHIVES)} lie"
+            f"--source {source}: expected a folder, or the http(s) URL of one, with {', '.join(wikispeedia.ARCHIVES)}"
         )
     folder = _cache_folder() if downloads is None else downloads
     report = _ProgressReport()
@@ -136,7 +136,9 @@ class _Wikispeedia:
         graph = wikispeedia.graph_files(self.source)
         missing = [name for name in _GRAPH_FILES if name not in graph]
         if missing:
-            log.warning("%s has no %s, whose clicks are left out", self.source, " and no ".join(missing))
+            log.warning(
+                "%s: found no %s; the snapshot gets no clicks from there", self.source, " and no ".join(missing)
+            )
         parts = [(graph[name].path, name) for name in _GRAPH_FILES if name in graph]
         parts.append((wikispeedia.texts_path(self.source), _TEXTS))
         return [SourceRange(path, f"{WIKISPEEDIA}/{name}", 0, -1) for path, name in parts]

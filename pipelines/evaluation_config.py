@@ -62,11 +62,11 @@ class EvaluationConfig:
     budget: int = option(200, "pages of a crawl, without the seeds", CRAWLS, metavar="N", low=1)
     batch: int = option(20, "pages between two rankings", CRAWLS, metavar="N", low=1)
     seeds_per_topic: int = option(4, "seeds of a crawl", CRAWLS, metavar="N", low=1)
-    seed_sets: int = option(3, "crawls a topic, each with seeds of its own", CRAWLS, metavar="N", low=1)
-    random_seed: int = option(0, "number that the seeds are drawn by", CRAWLS, metavar="N", low=0)
+    seed_sets: int = option(3, "crawls for each topic, each with its own seeds", CRAWLS, metavar="N", low=1)
+    random_seed: int = option(0, "seed of the random numbers that draw the seeds", CRAWLS, metavar="N", low=0)
     marked_seeds: bool = option(
         False,
-        "begin at the pages that the topics table marks as seeds, in one crawl a topic, instead of drawn ones",
+        "start from the pages that the topics table marks as seeds, instead of drawn ones, in one crawl for each topic",
         CRAWLS,
         plain=True,
     )

@@ -77,7 +77,7 @@ def write_plots(folder: str, curve: pa.Table, sweep: pa.Table, budget: int) -> l
             written += _write(folder, f"{name}-by-topic", rows, across, upwards)
     thresholds = mean_sweeps(sweep)
     if thresholds:
-        written += _write(folder, "threshold", {"": thresholds}, "threshold gamma", "F-measure of what is selected")
+        written += _write(folder, "threshold", {"": thresholds}, "threshold", "F-measure of what is selected")
     return written
 
 

@@ -1,4 +1,4 @@
-"""Says why a URL has its rank in a finished round, term by term."""
+"""Explains the rank of a URL in a finished round, term by term."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from semrank.pipelines import evidence, folders
-from semrank.pipelines.answers import answer
+from semrank.pipelines.answers import answer, counted
 from semrank.pipelines.config import PAPER_PROFILES, RoundConfig, stored_config
 from semrank.pipelines.manifest import Manifest, use_parameters_of
 from semrank.pipelines.options import add_options, option, read_options, required
@@ -80,8 +80,8 @@ def explanation(folder: str, url: str, *, snapshot: str | None = None, brief: bo
     use_parameters_of(manifest.text("inputs", "snapshot", "path") if snapshot is None else snapshot)
     canonical = canonical_url(url)
     if canonical.url is None:
-        hint = f"; is https://{url} meant?" if canonical.reason == "scheme-missing" else ""
-        raise InputError(f"'{url}' is no URL ({canonical.reason}), expected a URL of the frontier{hint}")
+        hint = f"; did you mean https://{url}?" if canonical.reason == "scheme-missing" else ""
+        raise InputError(f"'{url}' is not a URL ({canonical.reason}), expected a URL of the frontier{hint}")
     row = folders.find_row(folder, FRONTIER, "url", canonical.url)
     if row is None:
         raise InputError(_absent(folder, canonical.url, config))
@@ -119,12 +119,16 @@ def _from_snapshot(folder: str, manifest: Manifest, url: str, snapshot: str | No
     expected = manifest.text("inputs", "snapshot", "sha256")
     path = manifest.text("inputs", "snapshot", "path") if snapshot is None else snapshot
     if snapshot is None and not files.exists(files.join(path, files.MANIFEST)):
-        return {"snapshot": f"the snapshot {path} is not there; --snapshot FOLDER lists links and clicks from it"}
+        return {
+            "snapshot": f"the snapshot {path} is missing; give its new place with --snapshot to list links and clicks"
+        }
     found = folders.fingerprint(path, "snapshot")["sha256"]
     if found != expected and snapshot is not None:
-        raise InputError(f"--snapshot {path}: is another one than the round {folder} was made of")
+        raise InputError(f"--snapshot {path}: is not the snapshot that the round {folder} was made from")
     if found != expected:
-        return {"snapshot": f"the snapshot {path} was replaced since; --snapshot FOLDER lists links and clicks from it"}
+        return {
+            "snapshot": f"the snapshot {path} was replaced; give the original with --snapshot to list links and clicks"
+        }
     queue = evidence.queue_of(folder)
     return {
         "links": evidence.queue_links(path, url, queue),
@@ -145,7 +149,7 @@ def _absent(folder: str, url: str, config: RoundConfig) -> str:
         }[place]
         return f"{url}: is not in the frontier of {folder}: {reason}"
     alike = evidence.urls_alike(folder, url)
-    hint = f"; alike are {', '.join(alike)}" if alike else ", and no other URL of its host is like it"
+    hint = f"; similar URLs: {', '.join(alike)}" if alike else "; its host has no similar URL"
     return f"{url}: is not in the frontier of {folder}: no page that the crawl chose links to it{hint}"
 
 
@@ -175,7 +179,9 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     lines += _edge_lines(facts)
     lines.append(f"fetched {row['last_fetched_at'] or 'at an unknown time'}" if row["fetched"] else "not fetched yet")
     if row["change_probability"] is not None:
-        lines.append(f"changed since then with probability {row['change_probability']:.4f}, which multiplies the score")
+        lines.append(
+            f"changed since then with probability {row['change_probability']:.4f}; the score is multiplied by it"
+        )
     return lines
 
 
@@ -186,23 +192,24 @@ def _held_back(facts: dict[str, Any]) -> str:
     if reason == "threshold":
         return f"the score is not above the threshold, {facts['threshold']}"
     if reason == KNOWN:
-        return "the snapshot has the page; --recrawl or --mix offers such pages"
+        return "the snapshot already has the page; --recrawl or --mix selects such pages"
     if reason == PRIVATE_ADDRESS:
-        return "it leads to the crawler's own network; --allow-private offers such URLs"
+        return "it leads to the crawler's own network; --allow-private selects such URLs"
     if str(reason).startswith(f"{FILTER}:"):
-        return f"it is outside of the scope, by {reason.partition(':')[2]}"
+        return f"it is outside the scope, rule {reason.partition(':')[2]}"
     if reason == "gone":
         return f"the page is gone, status {row['status']}"
     if reason == "budget":
         host = around["host"]
-        share = f"the share of {host['name']} is {host['selected']:,}, by {parameters['host_quality']} of hosts"
+        urls = counted(host["selected"], "URL")
+        share = f"the share of {host['name']} is {urls}, by {parameters['host_quality']} of hosts"
         return f"--budget {parameters['budget']}: {share}"
     group = {"max-per-host": "host", "max-per-domain": "domain"}.get(reason, "all")
     taken = around.get(group, around["all"])
     where = f" of {taken['name']}" if taken["name"] else ""
     last = "" if taken["last_rank"] is None else f", down to rank {taken['last_rank']:,}"
     limit = parameters.get(str(reason).replace("-", "_"))
-    return f"--{reason} {limit}: {taken['selected']:,} URLs{where} are selected{last}"
+    return f"--{reason} {limit}: {taken['selected']:,} URLs{where} are already selected{last}"
 
 
 def _selection_lines(facts: dict[str, Any]) -> list[str]:
@@ -211,7 +218,7 @@ def _selection_lines(facts: dict[str, Any]) -> list[str]:
         f"{group['selected']:,} of {group['urls']:,} {('of ' + group['name']) if kind != 'all' else 'in all'}"
         for kind, group in around.items()
     ]
-    return ["selected are " + ", ".join(texts)]
+    return ["selected: " + ", ".join(texts)]
 
 
 def _similarity_formula(weight: float | None) -> str:
@@ -222,7 +229,7 @@ def _similarity_formula(weight: float | None) -> str:
 
 def _semrank_lines(facts: dict[str, Any]) -> list[str]:
     row, parameters = facts["frontier"], facts["parameters"]
-    lines = [] if parameters["ranker"] == "semrank" else ["SemRank's terms, which count nothing in this score:"]
+    lines = [] if parameters["ranker"] == "semrank" else ["SemRank's terms, which are no part of this score:"]
     if facts["base_concept"] is None:
         return [*lines, "  no base concept is similar to this URL"]
     if parameters["profile"] not in PAPER_PROFILES:
@@ -230,7 +237,7 @@ def _semrank_lines(facts: dict[str, Any]) -> list[str]:
         return [
             *lines,
             *_concept_lines("the base concept whose keywords count most", facts["base_concept"]),
-            f"  its keywords that this URL has: {shared}",
+            f"  keywords of it that this URL has: {shared}",
         ]
     lines += [
         f"  extension {row['extension']:.6f}: links and clicks between the two concepts' URLs",
@@ -240,7 +247,7 @@ def _semrank_lines(facts: dict[str, Any]) -> list[str]:
     if facts["current_concept"] is not None:
         lines += _concept_lines("this URL's concept", facts["current_concept"])
     if facts["pairs"]:
-        lines.append("matched keywords (queue ~ this URL), with the ways that lead to them in the hierarchy:")
+        lines.append("matched keywords (queue ~ this URL), with their paths in the hierarchy:")
     for pair in facts["pairs"]:
         lines += _pair_lines(pair)
     return lines
@@ -248,7 +255,10 @@ def _semrank_lines(facts: dict[str, Any]) -> list[str]:
 
 def _concept_lines(name: str, concept: dict[str, Any]) -> list[str]:
     words = ", ".join(concept["intent"]) or "no keyword in common"
-    return [f"{name}: {words}; {concept['support']:,} URLs", *_some([f"    {url}" for url in concept["extent"]])]
+    return [
+        f"{name}: {words}; {counted(concept['support'], 'URL')}",
+        *_some([f"    {url}" for url in concept["extent"]]),
+    ]
 
 
 def _pair_lines(pair: dict[str, Any]) -> list[str]:
@@ -260,7 +270,7 @@ def _pair_lines(pair: dict[str, Any]) -> list[str]:
     if pair["why"] == "unknown":
         return [head]
     ways = [" > ".join(pair[side]) for side in ("base_path", "current_path")]
-    return [f"{head}, nearest in common is {pair['ancestor']}", *(f"        {way}" for way in ways)]
+    return [f"{head}, nearest common ancestor {pair['ancestor']}", *(f"        {way}" for way in ways)]
 
 
 def _edge_lines(facts: dict[str, Any]) -> list[str]:
@@ -268,7 +278,7 @@ def _edge_lines(facts: dict[str, Any]) -> list[str]:
     lines = [f"links between this URL and the queue: {row['base_links']:,}"]
     if facts["links"] is not None:
         lines += _some([_edge(link, url, _quoted(link["anchor_text"])) for link in facts["links"]])
-    lines.append(f"clicks that came directly before or after, from and to the queue: {row['base_clicks']:,}")
+    lines.append(f"clicks directly from the queue to this URL or back: {row['base_clicks']:,}")
     if facts["clicks"] is not None:
         lines += _some([_edge(edge, url, _times(edge["clicks"])) for edge in facts["clicks"]])
     elif facts["snapshot"] is not None and (row["base_links"] or row["base_clicks"]):

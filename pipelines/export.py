@@ -1,7 +1,7 @@
-"""Writes the selected URLs of a finished round as a file that a crawler takes, best first.
+"""Writes the selected URLs of a finished round as a file for a crawler, best first.
 
-What the crawler would misread is left out, counted, and written beside the file as FILE.rejects.jsonl. A name that
-ends in .gz makes a compressed file. The same round gives the same bytes.
+URLs that the crawler would misread are left out, counted, and listed in FILE.rejects.jsonl. The file is compressed if
+its name ends in .gz. The same round always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from semrank.pipelines.answers import answer
+from semrank.pipelines.answers import answer, counted
 from semrank.pipelines.config import ScopeOptions
 from semrank.pipelines.folders import check_file, check_unchanged, fingerprint, read_parts
 from semrank.pipelines.options import add_options, option, read_options, required
@@ -184,10 +184,10 @@ def _publish(draft: BinaryIO, path: str) -> None:
 
 
 def _summary(path: str, name: str, selection: Selection, selected: int) -> str:
-    parts = [f"{selection.taken:,} of {selected:,} selected URLs for {name}"]
+    parts = [f"{selection.taken:,} of {counted(selected, 'selected URL')} for {name}"]
     if selection.rejected:
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(selection.rejected.items()))
-        parts.append(f"rejected {sum(selection.rejected.values()):,} ({reasons}), see {path}{REJECTS_ENDING}")
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(selection.rejected.items()))
+        parts.append(f"{sum(selection.rejected.values()):,} left out ({reasons}), listed in {path}{REJECTS_ENDING}")
     return f"{path}: " + "; ".join(parts)
 
 

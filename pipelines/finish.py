@@ -1,7 +1,7 @@
-"""Finishes a round whose job was handed over to a service: checks what it wrote and writes the manifest.
+"""Finishes a round whose job was submitted to a service: checks what it wrote and writes the manifest.
 
-A job that is started from a template runs after the program that described it has ended, so nobody is there to write
-the manifest, without which the round counts as unfinished. Run this when the service says that the job is done.
+A job that is started from a template runs after the command that described it has ended, so the command can't write the
+manifest, and the round counts as unfinished. Run this command when the service reports that the job is done.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def finish_round(folder: str) -> str:
     """
     if files.exists(files.join(folder, files.MANIFEST)):
         files.read_manifest(folder, "round")
-        return f"{folder}: is finished already"
+        return f"{folder}: is already finished"
     pending = files.join(folder, PENDING)
     if not files.exists(pending):
-        raise InputError(f"--round {folder}: has no {PENDING}, expected a round whose job was handed over")
+        raise InputError(f"--round {folder}: has no {PENDING}, expected a round whose job was submitted")
     if files.is_local(folder) and not lock_folder(folder):
-        raise InputError(f"--round {folder}: another run writes into it, expected a round whose job was handed over")
+        raise InputError(f"--round {folder}: another run is writing to it, expected a round whose job was submitted")
     told = Manifest(pending, files.read_json(pending))
     config = stored_config(told.members("parameters"), pending)
     begin, inputs = told.number("started"), told.members("inputs")

@@ -81,7 +81,9 @@ def claim_folder(
             _check_local(option, folder, parts=parts, overwrite=overwrite)
         path.mkdir(parents=True, exist_ok=True)
         if not lock_folder(folder):
-            raise InputError(f"{option} {folder}: another run writes into it, expected a folder of its own")
+            raise InputError(
+                f"{option} {folder}: another run is writing to it, expected a folder that no other run uses"
+            )
         finish_swap(path)
         # Another run may have finished between the look and the lock.
         _check_local(option, folder, parts=parts, overwrite=overwrite)
@@ -169,15 +171,15 @@ def check_file(option: str, path: str, *, overwrite: bool, inputs: Iterable[str]
     for given in inputs:
         inner = _path_below(path, given)
         if inner is not None and (len(inner.parts) != 1 or inner.name in (files.MANIFEST, LOCK)):
-            raise InputError(f"{option} {path}: is a part of the input {given}, expected another file")
+            raise InputError(f"{option} {path}: belongs to the input {given}, expected another file")
     if files.exists(path) and not overwrite:
-        raise InputError(f"{option} {path}: is there already, expected a new file or --overwrite")
+        raise InputError(f"{option} {path}: already exists, expected a new file or --overwrite")
 
 
 def _check_apart(option: str, folder: str, inputs: Iterable[str]) -> None:
     for given in inputs:
         if _path_below(given, folder) is not None:
-            raise InputError(f"{option} {folder}: the input {given} is in this folder, expected another one")
+            raise InputError(f"{option} {folder}: contains the input {given}, expected another folder")
 
 
 def _path_below(path: str, folder: str) -> PurePosixPath | None:
@@ -214,7 +216,7 @@ def _check_local(option: str, folder: str, *, parts: Sequence[str], overwrite: b
     manifest = Path(folder) / files.MANIFEST
     if manifest.is_file() and files.read_json(str(manifest)).get("kind") not in _KINDS:
         raise InputError(
-            f"{option} {folder}: holds a {files.MANIFEST} that is none of semrank's, expected a new or empty folder"
+            f"{option} {folder}: holds a {files.MANIFEST} that semrank did not write, expected a new or empty folder"
         )
     marked = (Path(folder) / LOCK).exists()
     _check_found(option, folder, found, parts=parts, overwrite=overwrite, marked=marked)
@@ -377,7 +379,7 @@ def check_unchanged(found: dict[str, str]) -> None:
         InputError: its manifest is gone or another one.
     """
     if _manifest_digest(found["path"]) != found["sha256"]:
-        raise InputError(f"{found['path']}: was replaced while it was read, expected one {found['kind']} throughout")
+        raise InputError(f"{found['path']}: was replaced while it was read; run the command again")
 
 
 def _manifest_digest(path: str) -> str | None:

@@ -1,8 +1,7 @@
 """Reads crawls and click logs into a snapshot: pages/, links/, clicks/, aliases/, history/, rejects/, manifest.json.
 
-Of several records of a page the newest counts; links and clicks to an address that moved count for the new one. Nothing
-is lost without a reason: the manifest tells for every input file how many records were read, used, rejected and left
-aside, and why.
+Of several records of a page the newest counts; links and clicks to a URL that moved count for the new URL. For every
+input file, the manifest lists how many records were read, used, rejected and ignored, and why.
 """
 
 from __future__ import annotations
@@ -250,9 +249,7 @@ def ingest(
     build = partial(_build, ranges=ranges, reading=reading, output=work, partitions=partitions)
     metrics = run_pipeline(options, build, worker_memory=memory)
     if metrics is None:
-        raise InputError(
-            "--template_location: found with ingest, expected with rank: inputs are listed when a job starts"
-        )
+        raise InputError("--template_location: can be used with rank only: ingest lists its inputs when a job starts")
     folders.complete_parts(work, {table.name: table.schema for table in TABLES})
     balance = _balance(work)
     files.delete(files.join(work, BALANCE_FOLDER))
@@ -424,21 +421,22 @@ def _summary(output: str, manifest: dict[str, Any], metrics: RunMetrics) -> str:
         ambiguous = entry["counters"].get("zone-ambiguous", 0)
         if ambiguous:
             lines.append(
-                f"{'':>49}{ambiguous:,} times in a zone of several meanings left out; --nutch-zone settles them"
+                f"{'':>49}{ambiguous:,} times left out because their time zone is ambiguous; name it with --nutch-zone"
             )
         if sum(entry["rejected"].values()) == entry["records"] > 0:
-            lines.append(f"{'':>49}nothing of it could be used; was it to be read as {entry['format']}?")
+            lines.append(f"{'':>49}no record could be used; is {entry['format']} the right format?")
     if manifest["sessions"]["records"]:
-        lines += _balance_lines(manifest["sessions"], "views in access logs, as clicks after a search")
+        lines += _balance_lines(manifest["sessions"], "page views in access logs, read as clicks after a search")
     rows = manifest["rows"]
     lines.append("")
     lines.append(
-        f"{output}: {rows['pages']:,} pages, {rows['links']:,} links, {rows['clicks']:,} clicks, "
-        f"{rows['aliases']:,} aliases, {rows['rejects']:,} rejects, in {metrics.seconds:.1f} s"
+        f"{output}: {counted(rows['pages'], 'page')}, {counted(rows['links'], 'link')}, "
+        f"{counted(rows['clicks'], 'click')}, {counted(rows['aliases'], 'alias', 'aliases')}, "
+        f"{counted(rows['rejects'], 'reject')}, in {metrics.seconds:.1f} s"
     )
     outdated = manifest["outdated"][LINKS.name]
     if outdated:
-        lines.append(f"{outdated:,} links of outdated captures are left out")
+        lines.append(f"{counted(outdated, 'link')} of older captures left out")
     return "\n".join(lines)
 
 

@@ -145,7 +145,7 @@ def rank_round(
         RuntimeError: the run failed.
     """
     if (seeds is None) == (previous is None):
-        raise InputError("seeds, previous: expected one of them")
+        raise InputError("seeds, previous: expected exactly one of them")
     given = {"snapshot": snapshot, "output": output, **options}
     given |= {"previous": _folder(previous)} if seeds is None else {"seeds": _IN_MEMORY}
     arguments, further = _parsed("rank", given)
@@ -216,7 +216,7 @@ class RankUrls(beam.PTransform[PBegin, PCollection[pa.Table]]):
     ) -> None:
         super().__init__("rank URLs")
         if (seeds is None) == (previous is None):
-            raise InputError("seeds, previous: expected one of them")
+            raise InputError("seeds, previous: expected exactly one of them")
         given = {"snapshot": snapshot, "output": output, "seeds": _IN_MEMORY, **options}
         self._arguments, further = _parsed("rank", given)
         if further:

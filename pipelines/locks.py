@@ -43,7 +43,7 @@ def lock_folder(folder: str) -> bool:
             if not marked:
                 path.unlink(missing_ok=True)
             raise InputError(
-                f"{folder}: can't be locked: {cause.strerror}; expected a folder on a file system with locks"
+                f"{folder}: can't be locked: {cause.strerror}; expected a folder on a file system that supports locks"
             ) from cause
         # The run before may have deleted the file between opening and locking it; then the lock is on nothing.
         if path.exists() and os.fstat(descriptor).st_ino == path.stat().st_ino:

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder = read_options(LsOptions, arguments).folder
     finished, unfinished = round_folders(folder)
     if not finished and not unfinished:
-        raise InputError(f"{folder}: found no round, expected folders of rounds as in round-0000")
+        raise InputError(f"{folder}: found no round, expected folders such as round-0000")
     rounds = rounds_figures(finished)
     if arguments.json:
         for figures in rounds:

@@ -58,7 +58,7 @@ class Manifest:
         """A text; raises InputError for anything else."""
         found = self._find(names)
         if not isinstance(found, str):
-            self._refuse(names, found, "a text")
+            self._refuse(names, found, "a string")
         return found
 
     def members(self, *names: str) -> dict[str, Any]:
@@ -75,8 +75,8 @@ class Manifest:
                 self._refuse(names[: depth - 1], found, "an object")
             if name not in found:
                 raise InputError(
-                    f"{self.path}: has no '{'.'.join(names[:depth])}', expected one: it is damaged or of a version of "
-                    "semrank that this one can't read"
+                    f"{self.path}: has no '{'.'.join(names[:depth])}'; it is damaged, or another version of semrank "
+                    "wrote it"
                 )
             found = found[name]
         return found

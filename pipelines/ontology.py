@@ -1,6 +1,6 @@
-"""Writes an ontology as Turtle: a shipped one, one of a file, or what a database's tables describe.
+"""Writes an ontology as Turtle: the built-in one, one from a file, or one derived from the tables of a database.
 
-With a round that was ranked by it, the classes have the weights that its harvest taught.
+With --round, the classes have the weights that this round learned from its harvest.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ class PlanOptions:
 
     plan: str | None = option(
         None,
-        "print the stages of the pipeline, what they read, exchange and broadcast, and run nothing; without a form as "
-        "text",
+        "print the stages of the pipeline and what they read, exchange and broadcast, and run nothing; text if no form "
+        "is given",
         BEAM_GROUP,
         metavar="FORM",
         choices=FORMS,

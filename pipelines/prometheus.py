@@ -29,7 +29,7 @@ def check_metrics(path: str) -> None:
     except OSError as cause:
         raise InputError(f"--metrics {path}: can't be read: {cause.strerror}") from cause
     if found not in (b"", _BEGIN):
-        raise InputError(f"--metrics {path}: begins with {found!r}, expected a new file, or one with figures of a run")
+        raise InputError(f"--metrics {path}: begins with {found!r}, expected a new file, or one that --metrics wrote")
 
 
 def write_metrics(path: str, manifests: list[dict[str, Any]]) -> None:

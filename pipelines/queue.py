@@ -64,7 +64,7 @@ def queue_from_seeds(path: str) -> Queue:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as cause:
-        found = "is UTF-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else f"is no UTF-8 (byte {cause.start})"
+        found = "is UTF-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else f"is not UTF-8 (byte {cause.start})"
         raise InputError(f"--seeds {path}: {found}, {expected}") from cause
     seeds = read_seeds(text)
     if not seeds:
@@ -120,7 +120,7 @@ def queue_from_round(folder: str) -> Queue:
         selected = _selected(folder)
         harvested = folders.read_table(folder, HARVEST.columns("url", "seed"))
     if not len(selected):
-        raise InputError(f"--previous {folder}: this round selected no URL, expected at least one to go on from")
+        raise InputError(f"--previous {folder}: this round selected no URL, expected at least one")
     harvest = _queue_table(pa.concat_arrays([column_array(harvested["url"]), selected]))
     seeds = column_array(harvested.filter(harvested["seed"])["url"])
     seed = pc.is_in(harvest["url"], value_set=seeds)

@@ -1,7 +1,7 @@
 """Ranks the URLs that a queue of pages links to, and writes them as a frontier: one round.
 
-The round's folder holds frontier/, keywords/, relations/, base_concepts/, rejects/ and manifest.json, which is written
-last: a folder without it is an unfinished round.
+The round's folder holds frontier/, keywords/, relations/, base_concepts/, rejects/ and manifest.json. The manifest is
+written last: a folder without it is an unfinished round.
 """
 
 from __future__ import annotations
@@ -332,7 +332,9 @@ class RoundJob:
         surplus = surplus_urls(self.snapshot.paths, column_array(self.queue.harvest["url"]), ids)
         if not len(surplus):
             raise RuntimeError(f"URLs share the ids {ids.tolist()}, but none of them was found")
-        log.warning("%d URLs are left out, as others have their ids: %s ...", len(surplus), surplus[0])
+        log.warning(
+            "%d URLs are left out because other URLs have the same ids; the first is %s", len(surplus), surplus[0]
+        )
         _delete_parts(self.output, kept=HARVEST.name)
         left_out = pa.concat_arrays([self.left_out, surplus])
         return replace(self, queue=self.queue.without(surplus), left_out=left_out)
@@ -387,7 +389,7 @@ def run_round(
     if metrics is None:
         job.hand_over()
         return (
-            f"{output}: the job is handed over; when it is done, `semrank finish --round {output}` checks what it "
+            f"{output}: the job was submitted; when it is done, `semrank finish --round {output}` checks what it "
             "wrote and writes the manifest"
         )
     return conclude(output, config, job.inputs, metrics, job.begin, top=top)
@@ -478,7 +480,7 @@ def _known_queue(snapshot: _Snapshot, queue: Queue, config: RoundConfig) -> Queu
     if not _by_rounds(config) or snapshot_knows_any(queue.urls, snapshot.pages, snapshot.links):
         return queue
     log.warning(
-        "none of the %d URLs of %s is in the snapshot yet: the round starts from all %d that were chosen so far",
+        "none of the %d URLs of %s is in the snapshot yet: the round starts from all %d that the crawl chose so far",
         queue.urls.num_rows,
         queue.source,
         queue.harvest.num_rows,

@@ -1,9 +1,9 @@
-"""Writes a round, a crawl or an evaluation as one HTML page that needs nothing else: no server, no request to anywhere.
+"""Writes a round, a crawl or an evaluation as one HTML page that needs no server and loads nothing from elsewhere.
 
-A round's page has the top of the frontier with filters, a sample of the rest, scores and gamma, hosts, what changed
-since the round before, the keyword hierarchy and the queue's concepts as drawings, rejects, and stages. A crawl's page
-has the figures of its rounds as curves and as a list. An evaluation's page has its means and curves. The frontier is
-read file by file, so that its size does not matter.
+A round's page has the top of the frontier with filters, a sample of the rest, the scores and the threshold, hosts, the
+changes since the round before, the keyword hierarchy and the base concepts as drawings, rejects, and stages. A crawl's
+page has the figures of its rounds as curves and as a list. An evaluation's page has its means and curves. The frontier
+is read file by file, so it may have any size.
 """
 
 from __future__ import annotations
@@ -187,13 +187,13 @@ def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str,
             ["hosts", f"{hosts:,}"],
             ["URLs in the queue", f"{manifest.whole('inputs', 'queue', 'urls'):,}"],
             ["keywords", f"{manifest.whole('rows', 'keywords'):,}"],
-            ["concepts of the queue", f"{manifest.whole('rows', 'base_concepts'):,}"],
+            ["base concepts", f"{manifest.whole('rows', 'base_concepts'):,}"],
             ["seconds", f"{manifest.number('seconds'):,.1f}"],
         ],
         "topic": stored_topic(manifest),
         "seeds": _seeds(folder),
         "top": _shown(seen.top, titles),
-        "top_note": f"The best {len(seen.top):,} of {seen.rows:,} URLs. A row opens to say why.",
+        "top_note": f"The best {len(seen.top):,} of {seen.rows:,} URLs. Open a row to see why.",
         "sample": _shown(seen.sample, titles),
         "sample_note": (
             f"{len(seen.sample):,} of the other {seen.rows - len(seen.top):,} URLs, drawn by the hash of their "
@@ -310,7 +310,7 @@ def _keywords(folder: str) -> dict[str, Any]:
     ]
     note = (
         f"{len(rows):,} of {keywords.num_rows:,} keywords by layer, joined by the Part-Of relations with the largest "
-        "support: a line leads down from a word to its part. A word that is held names its other parts and relatives."
+        "support: a line leads down from a word to its part. Select a word to see its other parts and relatives."
     )
     return _drawn(nodes, [row["layer"] for row in rows], edges, note)
 
@@ -381,8 +381,8 @@ def _lattice(folder: str) -> dict[str, Any]:
         for place, row in enumerate(rows)
     ]
     note = (
-        f"The {len(rows):,} largest of {concepts.num_rows:,} concepts of the queue as a Hasse diagram: a concept below "
-        "another has its keywords and more, and fewer URLs. Only the keywords that it adds are written at it."
+        f"The {len(rows):,} largest of {concepts.num_rows:,} base concepts as a Hasse diagram: a concept below another "
+        "has all its keywords and more, and fewer URLs. Each node shows only the keywords that it adds."
     )
     return _drawn(nodes, levels(len(rows), edges), edges, note)
 
@@ -432,15 +432,15 @@ def _crawl_facts(folder: str, output: str) -> tuple[str, str, dict[str, Any]]:
         "cards": [
             ["rounds", f"{len(rounds):,}"],
             ["URLs chosen so far", f"{last.harvested + last.selected:,}"],
-            ["selected last", f"{last.selected:,}"],
-            ["new of these", f"{last.new:,}"],
+            ["selected in the last round", f"{last.selected:,}"],
+            ["new pages of these", f"{last.new:,}"],
             ["rejects", f"{sum(figures.rejected for figures in rounds):,}"],
             ["seconds", f"{sum(figures.seconds for figures in rounds):,.1f}"],
         ],
         "rounds": rows,
         "charts": charts,
     }
-    return f"Crawl {folder_name(folder)}", f"ranker {last.ranker}; began with {rounds[0].queue}", {"crawl": facts}
+    return f"Crawl {folder_name(folder)}", f"ranker {last.ranker}; started from {rounds[0].queue}", {"crawl": facts}
 
 
 def _round_line(rounds: Sequence[RoundFigures], column: str) -> dict[str, Any] | None:
@@ -478,11 +478,11 @@ def _evaluation_facts(folder: str) -> tuple[str, str, dict[str, Any]]:
         "cards": [
             ["rankers", f"{len(set(curve['ranker'].to_pylist())):,}"],
             ["topics", f"{len(set(curve['topic'].to_pylist())):,}"],
-            ["pages a crawl", f"{pages:,}"],
+            ["pages per crawl", f"{pages:,}"],
         ],
         "note": "Means over topics with 95 % bootstrap intervals. Bold: the best of a column. \u25b2 and \u25bc: above "
         "or below the first ranker, the interval of the paired difference excluding 0. omniscient knows the labels: "
-        "the most that a ranker can reach.",
+        "no ranker can do better.",
         "curves_note": (
             "Means over all crawls. A crawl that ran out of candidates keeps its last values: its relevant pages, "
             "recall and seconds stay as they were, and its harvest rate is that of the pages it was allowed."
@@ -531,7 +531,7 @@ def _crawled(folder: str, curve: pa.Table) -> int:
     starts = pages == 1
     follows = np.concatenate([[False], pages[1:] == pages[:-1] + 1])[: len(pages)]
     if not (starts | follows).all():
-        raise InputError(f"{folder}: its curve table does not tell crawls page after page")
+        raise InputError(f"{folder}: its curve table does not list crawls page by page")
     return int(pages.max(initial=0))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from semrank.pipelines import folders
+from semrank.pipelines.answers import counted
 from semrank.pipelines.config import RoundConfig
 from semrank.pipelines.selection import SELECTION_COLUMNS, Selection
 from semrank.pipelines.topic import topic_lines
@@ -15,6 +16,10 @@ _SHOWN = FRONTIER.columns(
     *("rank", "url", "extension", "intension", "reasons"),
     *SELECTION_COLUMNS,
 )
+
+
+_SEMRANK_TABLES = {"keywords": "keyword", "relations": "relation", "base_concepts": "base concept"}
+"""Tables that only SemRank fills, and what a row of each is."""
 
 
 def round_threshold(output: str, config: RoundConfig) -> float | None:
@@ -41,12 +46,12 @@ def round_summary(output: str, config: RoundConfig, manifest: dict[str, Any], *,
         best += table.slice(0, top - len(best)).to_pylist()
     lines = [*_top_lines(best, config), ""] if best else []
     selected = f"{selection.selected:,} selected{_kinds(selection)}"
-    lines.append(f"{output}: {rows['frontier']:,} URLs ranked, {selected}, in {seconds:.1f} s")
+    lines.append(f"{output}: {counted(rows['frontier'], 'URL')} ranked, {selected}, in {seconds:.1f} s")
     lines += topic_lines(manifest["inputs"]["topic"]) if "topic" in manifest["inputs"] else []
     lines.append(_threshold_line(manifest["threshold"], config))
-    lines.append(
-        f"{rows['keywords']:,} keywords, {rows['relations']:,} relations, {rows['base_concepts']:,} base concepts"
-    )
+    made = [counted(rows[table], name) for table, name in _SEMRANK_TABLES.items() if rows[table]]
+    if made:
+        lines.append(f"SemRank: {', '.join(made)}")
     if selection.held:
         held = sorted(selection.held.items())
         lines.append("held back: " + ", ".join(f"{count:,} {reason}" for reason, count in held))
@@ -60,7 +65,7 @@ def _kinds(selection: Selection) -> str:
     counts = {
         "new": selection.selected - selection.known - selection.undated,
         "known": selection.known,
-        "in the snapshot without a time of fetch": selection.undated,
+        "without a known fetch time": selection.undated,
     }
     parts = [f"{count:,} {name}" for name, count in counts.items() if count]
     if selection.times:
@@ -71,15 +76,15 @@ def _kinds(selection: Selection) -> str:
 
 def _threshold_line(threshold: float | None, config: RoundConfig) -> str:
     if threshold is None:
-        return "threshold: none, as many URLs are selected as the limits allow"
+        return "threshold: none, the limits are filled with the best URLs"
     if config.threshold is not None:
-        return f"threshold: {threshold:g}, as --threshold says"
+        return f"threshold: {threshold:g}, given by --threshold"
     if threshold != config.least_score:
         return (
-            f"threshold: {threshold:g}, calibrated: at least {config.precision:g} of the harvested pages above it are "
-            "relevant"
+            f"threshold: {threshold:g}, calibrated: at least {config.precision:.0%} of the harvested pages above it "
+            "are relevant"
         )
-    return f"threshold: {threshold:g}, the default of {config.ranker}"
+    return f"threshold: {threshold:g}, default of {config.ranker}"
 
 
 def _top_lines(top: list[dict[str, Any]], config: RoundConfig) -> list[str]:

@@ -1,7 +1,7 @@
 """Ranks several rounds, each from the pages that the last one selected: DIR/round-0000, DIR/round-0001, ...
 
-The rounds replay a crawl over one snapshot, so pages that the snapshot has are offered until the crawl has chosen them,
-as with `rank --recrawl`. A run that was ended goes on after its last finished round. It stops early where a round
+The rounds replay a crawl over one snapshot: pages of the snapshot can be selected until the crawl has chosen them, as
+with `rank --recrawl`. A run that was interrupted continues after its last finished round. It stops early if a round
 selects nothing.
 """
 
@@ -90,7 +90,7 @@ def rank_rounds(arguments: argparse.Namespace, beam_arguments: list[str], seeds:
     for number, folder in enumerate(folders):
         if not own.overwrite and files.exists(files.join(folder, files.MANIFEST)):
             _check_same_run(folder, config.as_dict(), snapshot)
-            log.info("round %d: finished earlier, %s", number, folder)
+            log.info("round %d: already finished, %s", number, folder)
             continue
         try:
             queue = seeds if number == 0 else queue_from_round(folders[number - 1])

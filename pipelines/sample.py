@@ -1,6 +1,6 @@
 """Writes the sample web's WARC files, click log, topics and seeds into a folder, or serves its pages to a crawler.
 
-With --serve, a crawler that uses the address as its HTTP proxy gets the sample's pages under the URLs that they have,
+With --serve, the address is an HTTP proxy: a crawler that uses it gets all pages of the sample under their own URLs,
 also those that are in no WARC file. Only programs on this machine can reach it.
 """
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from semrank.pipelines.answers import answer
+from semrank.pipelines.answers import answer, counted
 from semrank.pipelines.options import add_options, option, read_options
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
@@ -81,7 +81,11 @@ def run(arguments: argparse.Namespace) -> int:
     for path in earlier - written:
         files.delete(path)
     count = len(written)
-    answer(arguments, f"{output}: {count} files, {size:,} bytes", {"folder": output, "files": count, "bytes": size})
+    answer(
+        arguments,
+        f"{output}: {counted(count, 'file')}, {counted(size, 'byte')}",
+        {"folder": output, "files": count, "bytes": size},
+    )
     return 0
 
 
@@ -98,10 +102,10 @@ def _serve(port: int, arguments: argparse.Namespace, *, overwrite: bool) -> int:
     try:
         server = SampleServer(port)
     except OSError as cause:
-        raise InputError(f"--serve {port}: can't be listened on: {cause.strerror}") from cause
+        raise InputError(f"--serve {port}: can't listen on this port: {cause.strerror}") from cause
     with server:
         pages, hosts = len(server.pages), len(server.hosts())
-        text = f"{server.url}: HTTP proxy to {pages} URLs on {hosts} hosts"
+        text = f"{server.url}: HTTP proxy for {pages} URLs on {hosts} hosts"
         answer(arguments, text, {"url": server.url, "pages": pages, "hosts": hosts})
         with suppress(KeyboardInterrupt):
             server.serve_forever()

@@ -20,7 +20,7 @@ LEGEND = {
     "content": "words of the page itself, compared with the topic's",
     "cosine": "cosine of the URL's words and the topic's",
     "distance": "links between the URL and the seeds",
-    "everywhere": "words told of the URL that are told of all URLs to rank",
+    "everywhere": "words about the URL that are common to all URLs to rank",
     "extension": "links and clicks between the URLs of the two concepts",
     "harmonic": "sum of 1 / distance from other URLs",
     "hub": "hub value of HITS: the URL links to good authorities",
@@ -33,11 +33,11 @@ LEGEND = {
     "parents": "classes of the ontology on pages that link to the URL",
     "posterior": "probability of that layer",
     "query": "queries that led to clicks on the URL, compared with those that led to relevant pages",
-    "shift": "what URLs without known content begin with, so that both kinds of URLs are equally good on average",
-    "text": "words of the URL, compared with the concepts of the base objects' texts",
-    "told": "words told of the URL, compared with the concepts of what is told of the base objects",
+    "shift": "added to URLs without known content, so that URLs with and without it have the same average",
+    "text": "words of the page, compared with the concepts of the base pages' texts",
+    "told": "words about the URL, compared with the concepts of the words about the base pages",
     "topic-words": "share of the topic's words that the URL has",
-    "words": "number of words that the URL is judged by",
+    "words": "number of words that the score is based on",
 }
 """Term -> what it compares."""
 
@@ -90,13 +90,11 @@ def score_lines(facts: Mapping[str, Any], score: float | None) -> list[str]:
     """A table of the terms, the total, and how the score follows from it."""
     terms = facts["terms"]
     if not any(term["contribution"] is not None for term in terms):
-        return [*_table(terms), "  These terms only inform: the score is a place in an order."]
+        return [*_table(terms), "  The score is a place in an order; these terms are only for information."]
     lines = [*_table(terms), f"  {'total':<16}{'':>13}  {'':>11}  {facts['total']:>+12.6f}"]
     if "objects" in facts:
-        follows = (
-            "no score without base objects" if score is None else f"score = 1 / (1 + exp(1 - total)) = {score:.6f}"
-        )
-        return [*lines, f"  The base objects themselves have 1 on average: {follows}"]
+        follows = "no score without base pages" if score is None else f"score = 1 / (1 + exp(1 - total)) = {score:.6f}"
+        return [*lines, f"  The base pages themselves have 1 on average: {follows}"]
     if "spread" not in facts:
         return lines if score is None else [*lines, f"  The score is the total: {score:.6f}"]
     above, spread = facts["spreads_above"], facts["spread"]

@@ -137,12 +137,12 @@ def topic_lines(topic: Mapping[str, Any]) -> list[str]:
 def _cohesion(topic: Mapping[str, Any]) -> str:
     if topic["cohesion"] is None or topic["random_cohesion"] is None:
         return ""
-    return f", cohesion {topic['cohesion']:.3f} (mean cosine of two; of random pages {topic['random_cohesion']:.3f})"
+    return f", cohesion {topic['cohesion']:.3f} (mean cosine of two; {topic['random_cohesion']:.3f} for random pages)"
 
 
 def scattered_warning(topic: SeedTopic) -> str:
     """The warning about seeds that have no topic in common."""
     return (
-        f"the seeds have little in common: their mean cosine is {topic.cohesion:.3f}, that of random pages "
+        f"the seeds have little in common: the mean cosine of two is {topic.cohesion:.3f}, that of random pages "
         f"{topic.random_cohesion:.3f}; the crawl may have no single topic"
     )

@@ -101,7 +101,7 @@ CLICKS = _table(
     ("user_id", pa.string(), False, "who clicked; a keyed hash where the log had an address or account"),
     ("user_group", pa.string(), True, "group of users with like interests, for `--user-groups given`"),
     ("session_id", pa.string(), True, "visit; null: the log names none, pauses of 30 minutes divide the clicks"),
-    ("query", pa.string(), False, "what was searched for"),
+    ("query", pa.string(), False, "the words searched for"),
     ("keywords", pa.list_(pa.string()), True, "words of the query, used as they are, in place of `query`"),
     ("clicked_at", TIMESTAMP, False, "when"),
     ("position", pa.int32(), True, "place in the list of results, 1 first"),
@@ -128,8 +128,8 @@ ALIASES = _table(
     "aliases",
     "an address that moved",
     ("url", pa.string(), False, "old address"),
-    ("target_url", pa.string(), False, "where it leads at last"),
-    ("found_at", TIMESTAMP, True, "when that was seen"),
+    ("target_url", pa.string(), False, "final address after all redirects"),
+    ("found_at", TIMESTAMP, True, "when the redirect was seen"),
     ("kind", pa.string(), False, "`redirect`, `meta-refresh`, or `canonical`, which moves nothing"),
 )
 
@@ -171,12 +171,17 @@ FRONTIER = _table(
         "score",
         pa.float64(),
         False,
-        "what the ranker gives; 0 to 1 but for `link-context`, `relevancy-context` and `hmm`",
+        "score by the ranker; from 0 to 1, except for `link-context`, `relevancy-context` and `hmm`",
     ),
-    ("selected", pa.bool_(), False, "whether the round chose it: exports and the next round's queue take these"),
+    (
+        "selected",
+        pa.bool_(),
+        False,
+        "whether the round selected it: exports and the queue of the next round hold these",
+    ),
     ("extension", pa.float64(), False, "similarity of the two concepts' URLs by links and clicks, 0 to 1"),
     ("intension", pa.float64(), False, "similarity of the two concepts' keywords, 0 to 1"),
-    ("base_concept", pa.int64(), True, "concept of the queue that decided SemRank; null: no term of it is above 0"),
+    ("base_concept", pa.int64(), True, "base concept that decided SemRank; null: no term of SemRank is above 0"),
     ("current_concept", pa.int64(), True, "concept of this URL that decided it"),
     ("base_links", pa.int64(), False, "links between this URL and the queue, both ways"),
     ("base_clicks", pa.int64(), False, "clicks that led from this URL to the queue or back"),
@@ -207,10 +212,10 @@ CLASSES = _table(
     "a class of the ontology",
     ("name", pa.string(), False, "its name"),
     ("label", pa.string(), False, "words that stand for it on pages"),
-    ("weight", pa.float64(), False, "W: what a word of it counts for the topic, 0 and more"),
-    ("sigma", pa.float64(), False, "what the harvest taught about it; 1 where nothing"),
+    ("weight", pa.float64(), False, "W: weight of a word of the class for the topic, 0 or more"),
+    ("sigma", pa.float64(), False, "factor learned from the harvest; 1: nothing was learned"),
     ("pages", pa.int64(), False, "harvested pages with a word of it"),
-    ("topic_pages", pa.int64(), False, "of these, pages that hit the topic"),
+    ("topic_pages", pa.int64(), False, "of these, pages about the topic"),
 )
 
 CALIBRATED_SCHEMA = pa.schema([pa.field("threshold", pa.float64())])
@@ -245,8 +250,8 @@ KEYWORDS = _table(
     "keywords",
     "a word of the round",
     ("keyword", pa.string(), False, "lemma"),
-    ("clicks", pa.int64(), False, "f: clicks after a query with it"),
-    ("probability", pa.float64(), False, "p: its part of the clicks of all keywords, 0 to 1"),
+    ("clicks", pa.int64(), False, "f: clicks after queries with this word"),
+    ("probability", pa.float64(), False, "p: its share of the clicks of all keywords, 0 to 1"),
     ("layer", pa.int32(), False, "edges of the longest path from Top; 0 is Top itself"),
     ("in_base", pa.bool_(), False, "whether a URL of the queue has it"),
     ("in_current", pa.bool_(), False, "whether a URL to rank has it"),
@@ -273,9 +278,9 @@ CONCEPTS = _table(
 CURVE = _table(
     "curve",
     "a crawl of an evaluation after so many pages",
-    ("ranker", pa.string(), True, "who ranked"),
+    ("ranker", pa.string(), True, "the ranker"),
     ("mode", pa.string(), True, "`frontier`, `content` or `expand`"),
-    ("topic", pa.string(), True, "what was crawled for"),
+    ("topic", pa.string(), True, "the topic of the crawl"),
     ("seed_set", pa.int32(), True, "number of the set of seeds, 0 first"),
     ("pages", pa.int64(), True, "pages crawled, seeds left out"),
     ("relevant", pa.int64(), True, "of these, pages of the topic"),
@@ -289,7 +294,7 @@ CURVE = _table(
 SUMMARY = _table(
     "summary",
     "the mean of a measure over topics",
-    ("ranker", pa.string(), True, "who ranked"),
+    ("ranker", pa.string(), True, "the ranker"),
     ("mode", pa.string(), True, "`frontier`, `content` or `expand`"),
     ("measure", pa.string(), True, "`harvest`, `recall`, `f_measure`, `harvest_area` or `seconds`"),
     ("pages", pa.int64(), True, "pages after which it is taken"),
@@ -310,11 +315,11 @@ SUMMARY = _table(
 SWEEP = _table(
     "sweep",
     "what a threshold selects of all URLs that a crawl ranked, by their last scores",
-    ("ranker", pa.string(), True, "who ranked"),
+    ("ranker", pa.string(), True, "the ranker"),
     ("mode", pa.string(), True, "`frontier`, `content` or `expand`"),
-    ("topic", pa.string(), True, "what was crawled for"),
+    ("topic", pa.string(), True, "the topic of the crawl"),
     ("seed_set", pa.int32(), True, "number of the set of seeds, 0 first"),
-    ("threshold", pa.float64(), True, "gamma, 0 to 1"),
+    ("threshold", pa.float64(), True, "threshold, 0 to 1"),
     ("selected", pa.int64(), True, "URLs with a score above it"),
     ("relevant", pa.int64(), True, "of these, pages of the topic"),
     ("precision", pa.float64(), True, "relevant / selected; null: nothing is selected"),
@@ -386,4 +391,4 @@ def _to_timestamp(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pc.assume_timezone(column.cast(pa.timestamp("us")), "UTC")
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return column.cast(TIMESTAMP)
-    raise pa.ArrowInvalid(f"{column.type} is no point in time")
+    raise pa.ArrowInvalid(f"{column.type} is not a time")

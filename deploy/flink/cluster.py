@@ -177,12 +177,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument(
-        "--state", type=Path, default=cache / "flink", metavar="DIR", help="folder of its logs and of what runs"
+        "--state", type=Path, default=cache / "flink", metavar="DIR", help="folder of its logs and its state"
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    up = commands.add_parser("up", parents=[common], help="start it, or what is missing of it")
-    commands.add_parser("down", parents=[common], help="end it")
-    commands.add_parser("status", parents=[common], help="show what runs")
+    up = commands.add_parser("up", parents=[common], help="start the cluster, or its missing parts")
+    commands.add_parser("down", parents=[common], help="stop the cluster")
+    commands.add_parser("status", parents=[common], help="show what is running")
     up.add_argument(
         "--jars", type=Path, default=cache / "jars", metavar="DIR", help="folder that the jars are fetched into, once"
     )
@@ -551,7 +551,7 @@ def _wait_until_ready(state: Path, cluster: Cluster) -> None:
         if not awaited:
             return
         if time.monotonic() > deadline:
-            raise ClusterError(f"{', '.join(awaited)}: not there after {WAIT_SECONDS:.0f} s; logs in {state / 'logs'}")
+            raise ClusterError(f"{', '.join(awaited)}: no answer after {WAIT_SECONDS:.0f} s; logs in {state / 'logs'}")
         time.sleep(0.5)
 
 

@@ -235,7 +235,7 @@ def _unknown(applied: AppliedPTransform, what: str = "") -> InputError:
     name = type(applied.transform).__name__
     reason = f" ({what})" if what else ""
     return InputError(
-        f"'{applied.full_label}': the local runner does not know the transform {name}{reason}; "
+        f"'{applied.full_label}': the local runner does not support the transform {name}{reason}; "
         "--runner DirectRunner runs it"
     )
 

@@ -55,7 +55,7 @@ class TableFile:
             if cause.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             raise RuntimeError(
-                f"--temp {self._folder}: the disk is full after {start:,} bytes of what stages exchange; another "
+                f"--temp {self._folder}: the disk is full after {start:,} bytes of exchanged tables; use another "
                 "folder or more --worker-memory is needed"
             ) from cause
         self._size = start + content.size

@@ -155,7 +155,7 @@ def _receive(running: dict[int, int], answers: dict[int, tuple[int, bytearray]],
 def _lost(status: int) -> str:
     code = os.waitstatus_to_exitcode(status)
     reason = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
-    hint = "; it may have been short of memory: --workers 1 takes less" if code == -signal.SIGKILL else ""
+    hint = "; it may have run out of memory: --workers 1 needs less" if code == -signal.SIGKILL else ""
     return f"a worker process {reason}{hint}"
 
 

@@ -179,7 +179,7 @@ function diagram({ nodes, edges }, describe, label) {
     picture.append(edge);
     return edge;
   });
-  const hint = "Point at a node, or tab to the drawing and go on with the arrow keys. Enter or a click holds a node, Escape lets go.";
+  const hint = "Point at a node, or move to the drawing with Tab and use the arrow keys. Enter or a click keeps a node selected, Escape releases it.";
   const detail = make("div", { class: "detail soft", "aria-live": "polite" }, hint);
   const groups = nodes.map((node, index) => {
     const [cx, cy] = places[index];
@@ -247,11 +247,11 @@ const folded = (summary, ...children) => make("details", {}, make("summary", {},
 function whyText(row) {
   const items = (row.reasons || []).map((reason) => make("li", {}, make("b", {}, reason.term), ` ${Number(reason.value).toPrecision(4)}`, reason.weight === null ? "" : ` \u00d7 weight ${Number(reason.weight.toPrecision(4))}`, reason.detail ? ` (${reason.detail})` : ""));
   const pairs = (row.matches || []).map((match) => make("li", {}, `${match.base} ~ ${match.current}: ics ${short(match.ics)}`));
-  const facts = [`links with the queue: ${row.base_links}`, `click edges: ${row.base_clicks}`, row.fetched ? `fetched ${row.last_fetched_at || "at an unknown time"}` : "not fetched yet"];
+  const facts = [`links from or to the queue: ${row.base_links}`, `clicks from or to the queue: ${row.base_clicks}`, row.fetched ? `fetched ${row.last_fetched_at || "at an unknown time"}` : "not fetched yet"];
   if (row.extension || row.intension) facts.push(`extension ${short(row.extension)}, intension ${short(row.intension)}`);
   if (row.change_probability !== null) facts.push(`changed with probability ${short(row.change_probability)}`);
   if (row.held_back) facts.push(`held back: ${row.held_back}`);
-  const open = link(row.url, /^https?:/i.test(row.url) ? "open the page" : "no address of the web");
+  const open = link(row.url, /^https?:/i.test(row.url) ? "open the page" : "not a web address");
   return make("div", {}, items.length ? make("ul", {}, ...items) : null, pairs.length ? make("div", {}, "matched keywords (queue ~ this URL)", make("ul", {}, ...pairs)) : null, make("div", { class: "soft" }, facts.join(" \u00b7 "), " \u00b7 ", open));
 }
 
@@ -292,7 +292,7 @@ function showRound(round) {
   }
   section("top", "Top of the frontier", make("p", { class: "soft" }, round.top_note), frontierTable(round.top));
   if (round.sample.length) section("sample", "A sample of the rest", make("p", { class: "soft" }, round.sample_note), frontierTable(round.sample));
-  section("scores", "Scores", make("p", { class: "soft" }, "URLs by score; the stronger part of a bar is selected. More than 20 in a bar make the scale logarithmic."), bars(round.bins, { mark: round.threshold, names: "URLs by score" }),
+  section("scores", "Scores", make("p", { class: "soft" }, "The darker part of a bar is selected. The scale is logarithmic if a bar has more than 20 URLs."), bars(round.bins, { mark: round.threshold, names: "URLs by score" }),
     round.held.length ? table([{ name: "held back by", key: "reason" }, { name: "URLs", key: "count", number: true, show: (r) => whole(r.count) }], round.held).element : make("p", {}, "Nothing is held back."));
   section("hosts", "Hosts", round.hosts_note ? make("p", { class: "soft" }, round.hosts_note) : null, table([{ name: "host", key: "host", class: "url" }, { name: "URLs", key: "urls", number: true, show: (r) => whole(r.urls) }, { name: "selected", key: "selected", number: true, show: (r) => whole(r.selected) }, { name: "mean score", key: "score", number: true, show: (r) => short(r.score) }], round.hosts).element);
   if (round.changes) {
@@ -303,14 +303,14 @@ function showRound(round) {
     section("changes", "Since the round before", make("p", { class: "soft" }, `${round.changes_note} ${counts}.`), table([{ name: "change", key: "change" }, number("rank", "rank"), number("rank before", "before"), number("moved up by", "move"), { name: "URL", key: "url", class: "url", show: (row) => link(row.url) }], rows).element);
   }
   if (round.keywords.nodes.length) section("keywords", "Keyword hierarchy", make("p", { class: "soft" }, round.keywords.note), diagram(round.keywords, (node) => make("div", {}, make("b", {}, node.name), ` \u2014 layer ${node.layer}, ${whole(node.clicks)} clicks, probability ${short(node.probability, 6)}`, node.related.length ? `; ISA: ${node.related.join(", ")}` : "", node.parts.length ? `; has part: ${node.parts.join(", ")}` : ""), "keyword hierarchy"));
-  if (round.lattice.nodes.length) section("lattice", "Concepts of the queue", make("p", { class: "soft" }, round.lattice.note), diagram(round.lattice, (node) => make("div", {}, make("b", {}, node.name), ` \u2014 ${whole(node.support)} URLs`, make("ul", {}, ...node.extent.map((url) => make("li", {}, url)), node.support > node.extent.length ? make("li", { class: "soft" }, `and ${whole(node.support - node.extent.length)} more`) : null)), "order diagram of concepts"));
+  if (round.lattice.nodes.length) section("lattice", "Base concepts", make("p", { class: "soft" }, round.lattice.note), diagram(round.lattice, (node) => make("div", {}, make("b", {}, node.name), ` \u2014 ${whole(node.support)} URLs`, make("ul", {}, ...node.extent.map((url) => make("li", {}, url)), node.support > node.extent.length ? make("li", { class: "soft" }, `and ${whole(node.support - node.extent.length)} more`) : null)), "order diagram of concepts"));
   section("rejects", "Rejects", round.rejects.length ? table([{ name: "reason", key: "reason" }, { name: "records", key: "count", number: true, show: (r) => whole(r.count) }], round.rejects).element : make("p", {}, "None."));
   const slowest = Math.max(1e-9, ...round.stages.map((stage) => stage.seconds));
   const stages = table([{ name: "stage", key: "stage" }, { name: "seconds", key: "seconds", number: true, show: (r) => make("span", {}, styled(make("span", { class: "bar" }), { width: `${(6 * r.seconds) / slowest}rem` }), short(r.seconds, 2)) }, { name: "rows in", key: "rows_in", number: true, show: (r) => whole(r.rows_in) }, { name: "rows out", key: "rows_out", number: true, show: (r) => whole(r.rows_out) }, { name: "largest record, bytes", key: "largest_record_bytes", number: true, show: (r) => whole(r.largest_record_bytes) }, { name: "largest group, bytes", key: "largest_group_bytes", number: true, show: (r) => whole(r.largest_group_bytes) }], round.stages).element;
   section("stages", "Stages", folded(`${whole(round.stages.length)} stages; seconds spent in each, summed over workers`, stages));
   const parameters = (rows) => table([{ name: "parameter", key: "name" }, { name: "value", key: "value" }], rows).element;
   const [changed, same] = [true, false].map((differs) => round.parameters.filter((row) => row.changed === differs));
-  section("parameters", "Parameters", changed.length ? parameters(changed) : make("p", {}, "All have their defaults."), folded(`${whole(same.length)} parameters with their defaults`, parameters(same)));
+  section("parameters", "Parameters", changed.length ? parameters(changed) : make("p", {}, "All have their defaults."), folded(`${whole(same.length)} parameters at their defaults`, parameters(same)));
 }
 
 function showCrawl(crawl) {
@@ -327,8 +327,8 @@ function showCrawl(crawl) {
     { name: "seconds", key: "seconds", number: true, show: (row) => short(row.seconds, 1) },
   ];
   const held = (row) => Object.entries(row.held_back).map(([reason, urls]) => make("li", {}, `${whole(urls)} held back: ${reason}`));
-  const describe = (row) => make("div", {}, row.words ? make("p", {}, `topic: ${row.words}`) : null, make("ul", {}, ...held(row)), make("p", { class: "soft" }, `went on from ${row.queue}; ranker ${row.ranker}`));
-  section("rounds", "Rounds", make("p", { class: "soft" }, "Scores are relative to their round. Relevance is that of the pages fetched since the round before; drift is 1 - cosine of the topic's words and those of the first round. A row opens to show more."), table(columns, crawl.rounds, describe).element);
+  const describe = (row) => make("div", {}, row.words ? make("p", {}, `topic: ${row.words}`) : null, make("ul", {}, ...held(row)), make("p", { class: "soft" }, `continued from ${row.queue}; ranker ${row.ranker}`));
+  section("rounds", "Rounds", make("p", { class: "soft" }, "Scores are relative to their round. Relevance is that of the pages fetched since the round before; drift is 1 - cosine of the topic's words and those of the first round. Open a row to see more."), table(columns, crawl.rounds, describe).element);
   section("curves", "Over the rounds", make("div", { class: "columns" }, ...crawl.charts.map((chart) => curves(chart.lines, chart))));
 }
 

@@ -37,7 +37,7 @@ def test_job_server_is_not_there(cluster: FlinkCluster, local_chain: Chain, tmp_
     options = [*cluster.options(1), "--job_endpoint=127.0.0.1:9"]
     status, message = refused(local_chain, tmp_path / "round", *options)
     assert status == 2
-    assert "--job_endpoint 127.0.0.1:9: nobody answers" in message
+    assert "--job_endpoint 127.0.0.1:9: no answer" in message
 
 
 def test_too_few_slots(cluster: FlinkCluster, local_chain: Chain, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_how_much_is_said(
     arguments = ["ingest", "--pages", str(pages), "--output", str(tmp_path / "snapshot")]
     assert main([*arguments, *([option] if option else [])]) == 0
     printed = capsys.readouterr()
-    assert "1 pages" in printed.out
+    assert "1 page, 0 links, 0 clicks, " in printed.out
     for text in told:
         assert text in printed.err
     for text in untold:
@@ -203,4 +203,4 @@ cli.leave(cli.main([{command!r}]))
     _, errors = process.communicate(timeout=20)
     assert time.monotonic() - begin < 5
     assert process.returncode == 130
-    assert errors == f"semrank {command}: interrupted; nothing unfinished counts as finished\n"
+    assert errors == f"semrank {command}: interrupted; the result is unfinished\n"

@@ -57,7 +57,7 @@ def check(*arguments: str) -> None:
 
 def test_nobody_at_the_job_endpoint(closed_port: int) -> None:
     address = f"127.0.0.1:{closed_port}"
-    with pytest.raises(InputError, match=f"^--job_endpoint {address}: nobody answers .*, expected a Beam job server$"):
+    with pytest.raises(InputError, match=f"^--job_endpoint {address}: no answer .*, expected a Beam job server$"):
         check(f"--job_endpoint={address}")
 
 

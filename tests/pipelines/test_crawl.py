@@ -90,7 +90,7 @@ def test_the_page_of_a_crawl(crawl: Path, tmp_path: Path) -> None:
     shown = in_browser(page, "document.querySelectorAll('tr.row').forEach((row) => row.click());", tmp_path)
     assert re.search(r'<a href="round-0001\.html">round-0001</a>', shown)
     assert shown.count("<figure>") == len(facts["charts"])
-    assert "went on from" in shown
+    assert "continued from" in shown
 
 
 def test_metrics_are_those_of_the_last_round(crawl: Path) -> None:

@@ -348,7 +348,7 @@ def test_bad_arguments(
     ("content", "message"),
     [
         (b"topic,url\n", "begins with b'topic,url"),
-        (b"PAR1 and nothing more", "is no readable Parquet file"),
+        (b"PAR1 and nothing more", "is not a readable Parquet file"),
         (b"", "none of its 0 topics can be replayed"),
     ],
 )

@@ -119,9 +119,9 @@ def test_what_the_caps_did(place: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["explain", "--round", folder, row["url"]]) == 0
     text = capsys.readouterr().out
     last = max(other["rank"] for other in own if other["selected"])
-    assert f"--max-per-host 3: 3 URLs of {row['host']} are selected, down to rank {last}" in text
+    assert f"--max-per-host 3: 3 URLs of {row['host']} are already selected, down to rank {last}" in text
     selected = sum(other["selected"] for other in rows)
-    assert f"selected are {selected} of {len(rows)} in all, 3 of {len(own)} of {row['host']}" in text
+    assert f"selected: {selected} of {len(rows)} in all, 3 of {len(own)} of {row['host']}" in text
 
 
 def test_both_concepts(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,7 +150,7 @@ def check_sum(text: str, score: float) -> None:
         assert value * weight == pytest.approx(contribution, abs=2e-6 * (1 + abs(value)))
     assert sum(number[2] for number in numbers) == pytest.approx(total, abs=1e-5)
     round_line = re.search(rf"the round: mean ({NUMBER}), spread ({NUMBER})", table)
-    if "The base objects themselves have 1 on average" in table:
+    if "The base pages themselves have 1 on average" in table:
         assert 1 / (1 + math.exp(1 - total)) == pytest.approx(score, abs=1e-5)
         return
     if round_line is None:
@@ -191,10 +191,10 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_addresses_that_are_not_there(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = rank(place, "cosine")
     url = next(row["url"] for row in rows_of(folder) if row["url"].startswith("https://birds.example/raptors/r"))
-    assert "is https://birds.example meant?" in refused(capsys, "--round", folder, "birds.example")
+    assert "did you mean https://birds.example?" in refused(capsys, "--round", folder, "birds.example")
     for meant in (url.replace("https://", "http://www."), url.removesuffix(".html"), url + "/"):
-        assert f"alike are {url}" in refused(capsys, "--round", folder, meant)
-    assert "no other URL of its host" in refused(capsys, "--round", folder, "https://nowhere.example/")
+        assert f"similar URLs: {url}" in refused(capsys, "--round", folder, meant)
+    assert "its host has no similar URL" in refused(capsys, "--round", folder, "https://nowhere.example/")
     seed = (place / "web" / "seeds.txt").read_text().splitlines()[-1]
     assert "it is one of the crawl's seeds" in refused(capsys, "--round", folder, seed)
     chosen = next(row["url"] for row in rows_of(str(place / "first")) if row["selected"])
@@ -209,14 +209,16 @@ def test_snapshots_that_are_elsewhere(place: Path, tmp_path: Path, capsys: pytes
     (place / "snapshot").rename(moved)
     try:
         assert main(["explain", "--round", folder, row["url"]]) == 0
-        assert "/snapshot is not there; --snapshot FOLDER lists links" in capsys.readouterr().out
+        assert "/snapshot is missing; give its new place with --snapshot" in capsys.readouterr().out
         assert len(explanation(folder, row["url"], snapshot=str(moved))["links"]) == row["base_links"]
         shutil.copytree(moved, place / "snapshot")
         (place / "snapshot" / "manifest.json").write_text('{"kind": "snapshot"}')
         assert main(["explain", "--round", folder, row["url"]]) == 0
-        assert "/snapshot was replaced since" in capsys.readouterr().out
+        assert "/snapshot was replaced; give the original" in capsys.readouterr().out
         other = str(place / "snapshot")
-        assert "is another one than the round" in refused(capsys, "--round", folder, row["url"], "--snapshot", other)
+        assert "is not the snapshot that the round" in refused(
+            capsys, "--round", folder, row["url"], "--snapshot", other
+        )
     finally:
         shutil.rmtree(place / "snapshot", ignore_errors=True)
         moved.rename(place / "snapshot")

@@ -117,7 +117,7 @@ def test_what_would_be_misread_is_told(tmp_path: Path, capsys: pytest.CaptureFix
     assert [row.url for row in readers.nutch(path.read_text())] == [urls[1], urls[3]]
     rejects = Path(f"{path}.rejects.jsonl")
     assert output(capsys) == (
-        f"{path}: 2 of 4 selected URLs for nutch; rejected 2 (url-not-http 1, url-with-space 1), see {rejects}"
+        f"{path}: 2 of 4 selected URLs for nutch; 2 left out (1 url-not-http, 1 url-with-space), listed in {rejects}"
     )
     assert [json.loads(line) for line in rejects.read_text().splitlines()] == [
         {"stage": "export", "reason": "url-with-space", "record": urls[0]},
@@ -156,7 +156,7 @@ def test_a_file_is_not_overwritten(ranked: str, tmp_path: Path, capsys: pytest.C
         present.write_text("mine")
         assert main(arguments) == 2
         assert error(capsys) == (
-            f"semrank export: error: --output {present}: is there already, expected a new file or --overwrite"
+            f"semrank export: error: --output {present}: already exists, expected a new file or --overwrite"
         )
         assert present.read_text() == "mine"
         assert [entry.name for entry in tmp_path.iterdir()] == [present.name]
@@ -174,7 +174,7 @@ def test_a_file_of_rules_is_not_overwritten(
     path.write_text("# mine\n")
     arguments = ["export", "--round", ranked, "--format", "urls", "--output", str(path), "--overwrite"]
     assert main([*arguments, option, str(path)]) == 2
-    assert f"is a part of the input {path}, expected another file" in error(capsys)
+    assert f"belongs to the input {path}, expected another file" in error(capsys)
     assert path.read_text() == "# mine\n"
 
 

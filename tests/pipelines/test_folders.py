@@ -195,16 +195,16 @@ def test_an_input_in_the_output_is_refused(inner: str, spelled: str, tmp_path: P
     link = tmp_path / "link"
     link.symlink_to(folder)
     named = {"plain": folder, "link": link, "dots": folder / ".." / "snapshot"}[spelled]
-    with pytest.raises(InputError, match="is in this folder"):
+    with pytest.raises(InputError, match="contains the input"):
         claim(folder, inputs=[str(named / inner)])
-    with pytest.raises(InputError, match="is in this folder"):
+    with pytest.raises(InputError, match="contains the input"):
         claim(named, inputs=[str(folder / inner)])
     assert content(folder) == before
     claim(folder, inputs=[str(tmp_path), str(tmp_path / "snapshot-2"), "https://a.example/x", "gs://b/snapshot"])
 
 
 def test_inputs_in_buckets() -> None:
-    with pytest.raises(InputError, match="the input gs://b/x/pages is in this folder"):
+    with pytest.raises(InputError, match="contains the input gs://b/x/pages"):
         folders.claim_folder("--output", "gs://b/x", parts=PARTS, overwrite=True, inputs=["gs://b/x/pages"])
 
 
@@ -232,7 +232,7 @@ def test_commands_do_not_replace_their_own_sources(tmp_path: Path, capsys: pytes
         ["report", "--round", str(round_folder), "--output", f"{round_folder}/pages/x.html"],
     ):
         assert main([*arguments, "--overwrite"]) == 2
-        assert "is a part of the input" in capsys.readouterr().err
+        assert "belongs to the input" in capsys.readouterr().err
     assert content(round_folder) == before
 
 
@@ -293,6 +293,6 @@ def test_a_file_system_without_locks(
     with pytest.raises(InputError) as raised:
         claim(output)
     assert str(raised.value) == (
-        f"{output}: can't be locked: {os.strerror(number)}; expected a folder on a file system with locks"
+        f"{output}: can't be locked: {os.strerror(number)}; expected a folder on a file system that supports locks"
     )
     assert [path.name for path in output.iterdir()] == [LOCK] * marked

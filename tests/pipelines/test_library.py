@@ -81,8 +81,8 @@ def test_an_explanation_is_the_command_s(sample: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "seeds, previous: expected one of them"),
-        ({"seeds": ["https://a.example/"], "previous": "round"}, "seeds, previous: expected one of them"),
+        ({}, "seeds, previous: expected exactly one of them"),
+        ({"seeds": ["https://a.example/"], "previous": "round"}, "seeds, previous: expected exactly one of them"),
         ({"seeds": ["https://a.example/"], "max_urls": 0}, "max-urls"),
         ({"seeds": ["https://a.example/"], "no_such_option": 3}, "no-such-option"),
         ({"seeds": ["not a URL"]}, "none of its 1 lines is a URL"),

@@ -207,7 +207,7 @@ def test_the_page_filters_opens_rows_and_sorts_in_a_browser(place: Path, tmp_pat
     shown = in_browser(page_of(place, "second"), script, tmp_path)
     top = shown[shown.index('id="top"') : shown.index('id="scores"')]
     assert top.count('class="row"') == sum(wanted["url"][8:] in row["url"] for row in data["top"])
-    assert "links with the queue" in top
+    assert "links from or to the queue" in top
     lattice = shown[shown.index('id="lattice"') : shown.index('id="rejects"')]
     assert 'class="node on"' in lattice
     # One stop for the tabulator, which the arrow keys have moved on.
@@ -343,7 +343,7 @@ def test_means_are_pivoted_by_ranker(tmp_path: Path) -> None:
     [
         (["--round", "{place}/nothing", "--output", "{place}/x.html"], "no such folder, expected a round"),
         (["--round", "{place}/first", "--output", "{place}/x.txt"], "expected a name that ends in .html"),
-        (["--round", "{place}/first", "--output", "{place}/first.html"], "is there already"),
+        (["--round", "{place}/first", "--output", "{place}/first.html"], "already exists"),
         (["--evaluation", "{place}/first", "--output", "{place}/x.html"], "expected"),
     ],
 )

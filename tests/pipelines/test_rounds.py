@@ -126,7 +126,7 @@ def test_explain_tells_the_terms(finished: Path, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize(
     ("address", "expected"),
-    [("https://elsewhere.example/", "is not in the frontier"), ("http://[x", "is no URL")],
+    [("https://elsewhere.example/", "is not in the frontier"), ("http://[x", "is not a URL")],
 )
 def test_explain_names_what_is_wrong(
     finished: Path, capsys: pytest.CaptureFixture[str], address: str, expected: str

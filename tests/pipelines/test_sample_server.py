@@ -112,7 +112,7 @@ def test_ports_that_can_not_be_had(capsys: pytest.CaptureFixture[str]) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         assert main(["sample", "--serve", str(port)]) == 2
-        assert f"--serve {port}: can't be listened on: {os.strerror(98)}" in capsys.readouterr().err
+        assert f"--serve {port}: can't listen on this port: {os.strerror(98)}" in capsys.readouterr().err
     assert main(["sample", "--serve", "65536"]) == 2
     assert "--serve: found 65536, expected a whole number from 0 to 65535" in capsys.readouterr().err
 

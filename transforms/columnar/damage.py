@@ -26,7 +26,7 @@ UNREADABLE = (
 def unreadable(source: str, cause: BaseException) -> InputError:
     """The error of a file that holds no Parquet that can be read."""
     line = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
-    return InputError(f"{source}: is no readable Parquet file: {line}")
+    return InputError(f"{source}: is not a readable Parquet file: {line}")
 
 
 def open_parquet(stream: BinaryIO, source: str, *, encoded: Sequence[str] = ()) -> pq.ParquetFile:

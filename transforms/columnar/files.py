@@ -83,7 +83,7 @@ def read_bounded(path: str, most: int = MAX_TEXT_BYTES) -> bytes:
     with open_binary(path) as stream:
         content = stream.read(most + 1)
     if len(content) > most:
-        raise InputError(f"{path}: has more than {most:,} bytes, expected at most that")
+        raise InputError(f"{path}: is larger than {most:,} bytes")
     return content
 
 
@@ -146,7 +146,7 @@ def write_manifest(folder: str, manifest: dict[str, Any]) -> None:
     if is_local(path):
         write_bytes(path, _json(manifest))
     elif not create_object(path, _json(manifest)):
-        raise InputError(f"{path}: another run has finished there meanwhile, expected a folder of its own")
+        raise InputError(f"{path}: another run has finished there meanwhile, expected a folder that no other run uses")
 
 
 def write_json(path: str, value: dict[str, Any]) -> None:
@@ -173,7 +173,7 @@ def read_manifest(folder: str, kind: str) -> dict[str, Any]:
         raise InputError(f"{folder}: no such folder, expected a {kind}")
     if not exists(path):
         raise InputError(
-            f"{folder}: has no {MANIFEST}, so it is no {kind}, or an unfinished one; expected a finished {kind}"
+            f"{folder}: has no {MANIFEST}, so it is not a {kind}, or an unfinished one; expected a finished {kind}"
         )
     manifest = read_json(path)
     if manifest.get("kind") != kind:

@@ -103,7 +103,7 @@ def _cast(column: pa.ChunkedArray, dtype: pa.DataType) -> pa.ChunkedArray:
     if not pa.types.is_timestamp(dtype):
         return column.cast(dtype)
     if not pa.types.is_timestamp(column.type):
-        raise pa.ArrowInvalid(f"{column.type} is no point in time")
+        raise pa.ArrowInvalid(f"{column.type} is not a time")
     if column.type.tz is None:
         column = pc.assume_timezone(column, "UTC")
     return column.cast(TIMESTAMP, safe=False).cast(pa.int64())

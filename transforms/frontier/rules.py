@@ -133,7 +133,7 @@ def read_rules(text: str, source: str) -> tuple[Rule, ...]:
         except pa.ArrowInvalid as cause:
             reason = str(cause).split(": ", 1)[-1].splitlines()[0]
             raise InputError(
-                f"{source}, line {number}: '{rule:.100}' is no regular expression of RE2: {reason}"
+                f"{source}, line {number}: '{rule:.100}' is not a regular expression of RE2: {reason}"
             ) from cause
         rules.append(Rule(rule[0] == "+", rule[1:]))
     return tuple(rules)

@@ -53,7 +53,7 @@ def learn_from_database(url: str, topic: str | None = None) -> Ontology:
         address = sqlalchemy.engine.make_url(url)
     except (sqlalchemy.exc.SQLAlchemyError, ValueError) as cause:
         raise InputError(
-            f"--ontology {shown}: is no address of a database, expected one such as sqlite:///shop.db"
+            f"--ontology {shown}: is not the address of a database, expected one such as sqlite:///shop.db"
         ) from cause
     if address.get_backend_name() == "sqlite" and not _has_file(address.database):
         raise InputError(f"--ontology {shown}: no such file, expected a database")

@@ -35,7 +35,7 @@ def read_ontology(name: str, topic: str | None = None) -> Ontology:
     if ending not in FORMATS:
         raise InputError(
             f"--ontology {name}: found the ending '{ending}', expected one of {', '.join(FORMATS)}, "
-            f"or the name of a shipped ontology ({', '.join(SHIPPED)})"
+            f"or the name of a built-in ontology ({', '.join(SHIPPED)})"
         )
     with files.open_binary(name) as stream:
         content = stream.read(MAX_BYTES + 1)

@@ -88,7 +88,7 @@ class Ontology:
             for other in (*known_class.parents, *known_class.wholes, *known_class.related):
                 if other not in self.classes:
                     raise InputError(
-                        f"{self.source}: '{known_class.name}' is related to '{other}', which is no class of it"
+                        f"{self.source}: '{known_class.name}' is related to '{other}', which is not one of its classes"
                     )
 
         for relation in self.properties.values():

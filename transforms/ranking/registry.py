@@ -108,7 +108,7 @@ RANKERS: dict[str, Ranker] = {
     for ranker in (
         _text_ranker(
             "focused",
-            "words, links and clicks weighed as they told relevant pages so far; the default",
+            "words, links and clicks, weighted by how well they have predicted relevant pages so far; the default",
             "focused_beam",
             threshold=0.5,
         ),
@@ -136,7 +136,7 @@ RANKERS: dict[str, Ranker] = {
         _text_ranker("link-context", "most probable link distance to the seeds, by naive Bayes", "layer_beam", LINKS),
         _text_ranker(
             "relevancy-context",
-            "expected worth of the link distance to the seeds",
+            "expected value of the link distance to the seeds",
             "layer_beam",
             LINKS,
             options=frozenset({"rcg_alpha"}),

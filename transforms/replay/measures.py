@@ -88,7 +88,7 @@ class Sweep:
 
 
 def threshold_sweep(scores: Float64s, relevant: Bools, relevant_count: int, thresholds: Float64s) -> Sweep:
-    """Precision, recall and F of the URLs that a threshold gamma selects (P13 4: gamma from 0.1 to 1).
+    """Precision, recall and F of the URLs that a threshold selects (P13 4: gamma from 0.1 to 1).
 
     Args:
         scores: scores of the URLs that were ranked, float64[n].

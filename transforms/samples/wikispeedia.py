@@ -143,7 +143,7 @@ def _unpacked(path: Path) -> SourceFile:
     with path.open("rb") as stream:
         content = stream.read(MAX_MEMBER_BYTES + 1)
     if len(content) > MAX_MEMBER_BYTES:
-        raise InputError(f"{path}: has more than {MAX_MEMBER_BYTES} bytes, expected at most that")
+        raise InputError(f"{path}: is larger than {MAX_MEMBER_BYTES:,} bytes")
     return SourceFile(path.name, str(path), content)
 
 
@@ -201,7 +201,7 @@ def archive_files(archive: Path) -> Iterator[SourceFile]:
             while unpacked.read(_DRAIN_BYTES):
                 pass
     except (tarfile.TarError, EOFError, zlib.error, OSError, RecursionError, ValueError) as cause:
-        raise InputError(f"{archive}: is damaged or no tar.gz archive: {cause}") from cause
+        raise InputError(f"{archive}: is damaged, or not a tar.gz archive: {cause}") from cause
 
 
 def _check_member(archive: Path, member: tarfile.TarInfo) -> None:

@@ -27,10 +27,10 @@ class WarcMiddleware:
         """Opens the draft.
 
         Raises:
-            ValueError: the file is there already.
+            ValueError: the file exists.
         """
         if path.exists():
-            raise ValueError(f"WARC_FILE {path}: is there already, expected a new file")
+            raise ValueError(f"WARC_FILE {path}: already exists, expected a new file")
         self.path = path
         self.draft = path.with_name(f"{path.name}.open")
         path.parent.mkdir(parents=True, exist_ok=True)

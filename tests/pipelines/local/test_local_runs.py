@@ -148,7 +148,7 @@ def fail(number: int, how: str) -> int:
     [
         ("plain", ValueError, "is not good"),
         ("peculiar", RuntimeError, r"PeculiarError: \d and \d"),
-        ("killed", RuntimeError, "a worker process was killed by signal 9; it may have been short of memory"),
+        ("killed", RuntimeError, "a worker process was killed by signal 9; it may have run out of memory"),
     ],
 )
 def test_what_ends_a_worker_is_raised(
@@ -253,5 +253,5 @@ def test_an_interrupted_round_is_unfinished(sample: tuple[Path, Path], tmp_path:
     process.send_signal(signal.SIGINT)
     printed, errors = process.communicate(timeout=30)
     assert (process.returncode, printed) == (130, "")
-    assert errors.splitlines()[-1] == "semrank rank: interrupted; nothing unfinished counts as finished"
+    assert errors.splitlines()[-1] == "semrank rank: interrupted; the result is unfinished"
     assert not (output / "manifest.json").exists()

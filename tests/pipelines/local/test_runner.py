@@ -290,7 +290,7 @@ def test_unknown_transforms_are_named() -> None:
     pipeline = beam.Pipeline(runner=LocalRunner())
     pipeline | beam.Create([7]) | "read it" >> beam.ParDo(reader)
     with pytest.raises(
-        InputError, match=r"'read it': the local runner does not know the transform ParDo .*DirectRunner"
+        InputError, match=r"'read it': the local runner does not support the transform ParDo .*DirectRunner"
     ):
         pipeline.run()
     pipeline = beam.Pipeline(runner=LocalRunner())

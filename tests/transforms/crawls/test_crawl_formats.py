@@ -100,7 +100,7 @@ def test_index_columns() -> None:
         list(cc_index.read(_without_status(), source="f"))
     with pytest.raises(InputError, match="column 'fetch_time' has type int64"):
         list(cc_index.read(index_file({}, fetch_time=pa.array([1])), source="f"))
-    with pytest.raises(InputError, match="is no readable Parquet file"):
+    with pytest.raises(InputError, match="is not a readable Parquet file"):
         cc_index.check(stream(b"no parquet"), source="f")
 
 

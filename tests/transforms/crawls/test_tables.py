@@ -295,7 +295,7 @@ def test_files_with_other_columns_are_the_users_error(columns: dict[str, Any], m
 def test_unreadable_files_are_the_users_error() -> None:
     whole = parquet({"url": [f"http://a/{number}" for number in range(5_000)]}).getvalue()
     for content in (b"PAR1", b"PAR1" + b"x" * 100, whole[:-1], whole[:100] + b"\xff" * 2_000 + whole[2_100:]):
-        with pytest.raises(InputError, match=r"^f: is no readable Parquet file: "):
+        with pytest.raises(InputError, match=r"^f: is not a readable Parquet file: "):
             list(read_parquet(stream(content), table="pages", source="f"))
 
 

@@ -65,8 +65,8 @@ def test_a_file_is_read_line_by_line() -> None:
     [
         ("-a\nb", "--exclude f, line 2: found 'b', expected [+]REGEX, -REGEX or # and a comment"),
         ("-", "line 1: found '-', expected"),
-        ("-(a", "line 1: '-[(]a' is no regular expression of RE2: "),
-        ("-(?=a)", "is no regular expression of RE2: "),
+        ("-(a", "line 1: '-[(]a' is not a regular expression of RE2: "),
+        ("-(?=a)", "is not a regular expression of RE2: "),
     ],
 )
 def test_what_is_no_rule_is_named(text: str, message: str) -> None:
