@@ -183,15 +183,12 @@ def _ontology_of(graph: Any, rdflib: Any, source: str, topic: str | None) -> Ont
             links["related"][nodes_by_name[domain]].add(target)
     classes = {}
     for node, name in names.items():
-        labels = [str(value) for predicate in (skos.prefLabel, rdfs.label) for value in graph.objects(node, predicate)]
-        words = {
-            str(value) for predicate in (skos.altLabel, skos.hiddenLabel) for value in graph.objects(node, predicate)
-        }
+        label, words = _entries(graph, rdflib, node, name)
         sigma = graph.value(node, own.sigma)
         classes[name] = OntologyClass(
             name,
-            min(labels, default=_spaced(name)),
-            frozenset(words | set(labels)),
+            label,
+            words,
             parents=frozenset(links["parents"][node]),
             wholes=frozenset(links["wholes"][node]),
             related=frozenset(links["related"][node]),
@@ -222,15 +219,22 @@ def _properties_of(graph: Any, rdflib: Any, names: dict[Any, str], source: str) 
         raise InputError(
             f"--ontology {source}: found several properties named '{sorted(twice)[0]}', expected different names"
         )
-    return {
-        name: ObjectProperty(
-            name,
-            min(map(str, graph.objects(node, rdfs.label)), default=_spaced(name)),
-            ends[node],
-            frozenset(known[parent] for parent in graph.objects(node, rdfs.subPropertyOf) if parent in known) - {name},
-        )
-        for node, name in sorted(known.items(), key=lambda item: item[1])
-    }
+    properties = {}
+    for node, name in sorted(known.items(), key=lambda item: item[1]):
+        label, words = _entries(graph, rdflib, node, name)
+        parents = frozenset(known[parent] for parent in graph.objects(node, rdfs.subPropertyOf) if parent in known)
+        properties[name] = ObjectProperty(name, label, ends[node], parents - {name}, words - {label})
+    return properties
+
+
+def _entries(graph: Any, rdflib: Any, node: Any, name: str) -> tuple[str, frozenset[str]]:
+    """The label of a class or property, and all words and names that are given for it (EC Def. 2)."""
+    rdfs, skos = rdflib.RDFS, rdflib.SKOS
+    labels, others = (
+        {str(value) for predicate in predicates for value in graph.objects(node, predicate)}
+        for predicates in ((skos.prefLabel, rdfs.label), (skos.altLabel, skos.hiddenLabel))
+    )
+    return min(labels, default=_spaced(name)), frozenset(labels | others)
 
 
 def _sigma(value: Any, name: str, source: str) -> float:
@@ -308,6 +312,8 @@ def format_ontology(ontology: Ontology) -> bytes:
         node = _property_node(known_property.name, rdflib)
         graph.add((node, rdflib.RDF.type, rdflib.OWL.ObjectProperty))
         graph.add((node, rdflib.RDFS.label, rdflib.Literal(known_property.label)))
+        for word in known_property.words:
+            graph.add((node, rdflib.SKOS.altLabel, rdflib.Literal(word)))
         for domain, target in known_property.ends:
             graph.add((node, rdflib.RDFS.domain, _node(domain, rdflib)))
             graph.add((node, rdflib.RDFS.range, _node(target, rdflib)))

@@ -54,12 +54,14 @@ class ObjectProperty:
         label: what people call it (EC Def. 2).
         ends: (class, class) that it leads from and to; each is `related` to the other, too.
         parents: names of the properties that it is a sub-relation of (H_r of EC Def. 1).
+        words: other words and names that stand for it (L_r of EC Def. 2); scores count those of classes alone (Eq. 2).
     """
 
     name: str
     label: str
     ends: frozenset[tuple[str, str]]
     parents: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

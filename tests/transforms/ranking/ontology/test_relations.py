@@ -64,7 +64,8 @@ def ontologies(draw: st.DrawFn) -> Ontology:
     for name in draw(st.sets(st.sampled_from(["owns", "buys", "has a"]))) if len(names) > 1 else ():
         domain, target = draw(st.permutations(names))[:2]
         parents = draw(st.sets(st.sampled_from(sorted(properties)))) if properties else set()
-        properties[name] = ObjectProperty(name, f"{name} it", frozenset({(domain, target)}), frozenset(parents))
+        words = frozenset(draw(st.sets(TEXTS, max_size=2))) - {f"{name} it"}
+        properties[name] = ObjectProperty(name, f"{name} it", frozenset({(domain, target)}), frozenset(parents), words)
         related = classes[domain].related | {target}
         classes[domain] = replace(classes[domain], related=related)
     return Ontology(classes, draw(st.sampled_from(names)), properties=properties)
