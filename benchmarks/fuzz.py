@@ -1,15 +1,18 @@
 """Fuzzing for long: every parser of what others wrote, by coverage (atheris) or, where that is missing, by chance.
 
-    python -m benchmarks.fuzz [TARGET ...] [--seconds N] [--findings DIR]
+    python -m benchmarks.fuzz [TARGET ...] [--seconds N] [--inputs N] [--findings DIR]
 
-Each target has a process of its own, with bounds on time and memory for an input. What does harm is left in the folder
-of findings; it goes into tests/fuzz/corpus/TARGET once it is mended.
+With `--inputs` the fastest targets go on, with other random numbers, until so many inputs were tried in all. Each
+target has a process of its own, with bounds on time and memory for an input. What does harm is left in the folder of
+findings; it goes into tests/fuzz/corpus/TARGET once it is mended.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
+import itertools
 import json
 import re
 import shutil
@@ -71,14 +74,18 @@ def engine() -> str:
     return "atheris" if importlib.util.find_spec("atheris") is not None else "mutation"
 
 
-def fuzz(target: str, seconds: float, findings: Path) -> Fuzzed:
-    """Fuzzes a target in a process of its own.
+FASTEST = 6
+"""Targets that go on until enough inputs were tried in all."""
+
+
+def fuzz(target: str, seconds: float, findings: Path, seed: int = 0) -> Fuzzed:
+    """Fuzzes a target in a process of its own; `seed` is of the random numbers where no coverage guides.
 
     Raises:
         RuntimeError: the engine did not begin.
     """
     findings.mkdir(parents=True, exist_ok=True)
-    return _guided(target, seconds, findings) if engine() == "atheris" else _mutated(target, seconds, findings)
+    return _guided(target, seconds, findings) if engine() == "atheris" else _mutated(target, seconds, findings, seed)
 
 
 def _guided(target: str, seconds: float, findings: Path) -> Fuzzed:
@@ -135,7 +142,7 @@ def _statistic(name: str, log: str) -> int:
     return int(found[1]) if found is not None else 0
 
 
-def _mutated(target: str, seconds: float, findings: Path) -> Fuzzed:
+def _mutated(target: str, seconds: float, findings: Path, seed: int) -> Fuzzed:
     """By chance; a process that dies leaves the input that it died of."""
     program = [
         sys.executable,
@@ -144,6 +151,8 @@ def _mutated(target: str, seconds: float, findings: Path) -> Fuzzed:
         target,
         "--seconds",
         str(seconds),
+        "--seed",
+        str(seed),
         "--findings",
         str(findings),
     ]
@@ -154,10 +163,25 @@ def _mutated(target: str, seconds: float, findings: Path) -> Fuzzed:
     return Fuzzed(target, told["inputs"], told["crashes"], told["hangs"], told["peak_mib"])
 
 
-def fuzz_all(targets: Sequence[str], seconds: float, findings: Path) -> Iterator[Fuzzed]:
-    """Fuzzes targets one after another."""
-    for target in targets:
-        yield fuzz(target, seconds, findings)
+def fuzz_all(targets: Sequence[str], seconds: float, findings: Path, inputs: int = 0) -> Iterator[Fuzzed]:
+    """Fuzzes targets one after another, then the fastest ones again until `inputs` were tried in all."""
+    tried: dict[str, int] = {}
+    for seed in itertools.count():
+        for target in targets:
+            outcome = fuzz(target, seconds, findings, seed)
+            yield outcome
+            tried[target] = tried.get(target, 0) + outcome.inputs
+            if seed and sum(tried.values()) >= inputs:
+                return
+        if sum(tried.values()) >= inputs:
+            return
+        targets = sorted(targets, key=tried.__getitem__, reverse=True)[:FASTEST]
+
+
+def summed(outcomes: Sequence[Fuzzed], name: str) -> Fuzzed:
+    """What came of several runs, under one name."""
+    inputs, crashes, hangs = (sum(map(attrgetter(field), outcomes)) for field in ("inputs", "crashes", "hangs"))
+    return Fuzzed(name, inputs, crashes, hangs, max((outcome.peak_mib for outcome in outcomes), default=0))
 
 
 def run(*, quick: bool = False) -> list[Result]:
@@ -174,9 +198,10 @@ def run(*, quick: bool = False) -> list[Result]:
             kept = Path(tempfile.mkdtemp(prefix="semrank-findings-"))
             shutil.copytree(folder, kept, dirs_exist_ok=True)
             raise RuntimeError(f"{len(harmed)} targets do harm, {harmed[0].target} the first; inputs in {kept}")
-    tried, peak = sum(outcome.inputs for outcome in outcomes), max(outcome.peak_mib for outcome in outcomes)
+    whole = summed(outcomes, "all")
     note = (
-        f"{engine()}, {len(outcomes)} targets of {seconds:g} s: {tried:,} inputs, no crash, no hang, at most {peak} MiB"
+        f"{engine()}, {len(outcomes)} targets of {seconds:g} s: {whole.inputs:,} inputs, no crash, no hang, "
+        f"at most {whole.peak_mib} MiB"
     )
     return [without_peer("fuzz", "", None, note)]
 
@@ -186,6 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description="Fuzzes the parsers for long.")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)} (default: all)")
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"for each target (default {SECONDS:g})")
+    parser.add_argument("--inputs", type=int, default=0, help="the fastest targets go on until so many were tried")
     parser.add_argument("--findings", type=Path, default=Path("findings"), help="folder for inputs that do harm")
     parsed = parser.parse_args(arguments)
     unknown = sorted(set(parsed.targets) - set(TARGETS))
@@ -193,13 +219,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{unknown[0]}: no such target, expected some of {', '.join(TARGETS)}\n")
         return 2
     print(f"engine: {engine()}, {parsed.seconds:g} s a target\n{HEAD}")
-    outcomes = []
-    for outcome in fuzz_all(parsed.targets or list(TARGETS), parsed.seconds, parsed.findings):
-        print(outcome, flush=True)
-        outcomes.append(outcome)
-    tried, crashes, hangs = (sum(map(attrgetter(name), outcomes)) for name in ("inputs", "crashes", "hangs"))
-    print(Fuzzed("all", tried, crashes, hangs, max(outcome.peak_mib for outcome in outcomes)))
-    return int(crashes + hangs > 0)
+    outcomes: list[Fuzzed] = []
+    with contextlib.suppress(KeyboardInterrupt):  # what was tried so far counts
+        for outcome in fuzz_all(parsed.targets or list(TARGETS), parsed.seconds, parsed.findings, parsed.inputs):
+            print(outcome, flush=True)
+            outcomes.append(outcome)
+    for name in dict.fromkeys(outcome.target for outcome in outcomes):
+        own = [outcome for outcome in outcomes if outcome.target == name]
+        if len(own) > 1:
+            print(summed(own, f"{name}, all"))
+    whole = summed(outcomes, "all")
+    print(whole)
+    return int(whole.crashes + whole.hangs > 0)
 
 
 if __name__ == "__main__":

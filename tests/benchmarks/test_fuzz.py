@@ -33,6 +33,26 @@ def test_the_command_fuzzes_what_it_is_asked_to(tmp_path: Path, capsys: pytest.C
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_fastest_targets_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates = {"url": 100, "seeds": 10, "html": 30}
+    seeds: list[tuple[str, int]] = []
+
+    def tried(target: str, _seconds: float, _findings: Path, seed: int) -> fuzz.Fuzzed:
+        seeds.append((target, seed))
+        return fuzz.Fuzzed(target, rates[target], 0, 0, 60 + seed)
+
+    monkeypatch.setattr(fuzz, "fuzz", tried)
+    monkeypatch.setattr(fuzz, "FASTEST", 2)
+    assert fuzz.main([*rates, "--inputs", "300", "--findings", str(tmp_path)]) == 0
+    assert seeds == [("url", 0), ("seeds", 0), ("html", 0), ("url", 1), ("html", 1), ("url", 2)]
+    *_, of_urls, of_html, last = capsys.readouterr().out.splitlines()
+    assert of_urls.split() == ["url,", "all", "300", "0", "0", "62"]
+    assert of_html.split() == ["html,", "all", "60", "0", "0", "61"]
+    assert last.split() == ["all", "370", "0", "0", "62"]
+
+
 def test_a_target_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert fuzz.main(["url", "telegram"]) == 2
     assert capsys.readouterr().err.startswith("telegram: no such target, expected some of ")
@@ -84,7 +104,7 @@ def test_a_process_that_dies_by_chance_is_a_crash(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_benchmark_fails_where_something_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(target: str, seconds: float, findings: Path) -> fuzz.Fuzzed:
+    def found(target: str, seconds: float, findings: Path, _seed: int) -> fuzz.Fuzzed:
         assert seconds == fuzz.QUICK_SECONDS
         (findings / target).write_bytes(b"x")
         return fuzz.Fuzzed(target, 5, int(target == "html"), 0, 60)
