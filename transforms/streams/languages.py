@@ -29,7 +29,7 @@ def language_code(tag: str | None) -> str | None:
     A list ("eng,deu") stands for its first member; scripts and regions are left out ("zh-Hant-TW": "zh").
     """
     first = _END.split((tag or "")[:MAX_TAG_CHARS].strip(), maxsplit=1)[0]
-    if not first.isascii():
+    if not (first.isascii() and first.isprintable()):  # ICU refuses NUL
         return None
     code = Locale(first).language
     if _CODE.fullmatch(code) is None or code in _NO_LANGUAGE:

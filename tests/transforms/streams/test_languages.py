@@ -34,6 +34,8 @@ from semrank.transforms.streams.languages import language_code
         ("german", None),
         ("fre-CA", "fr"),
         ("chi", "zh"),
+        ("eng\0ype", None),
+        ("e\x1bn", None),
     ],
 )
 def test_codes(tag: str | None, code: str | None) -> None:
