@@ -19,6 +19,7 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zstandard
 from hypothesis import given, settings
@@ -255,6 +256,50 @@ def test_a_list_larger_than_a_record() -> None:
     _, fates, rows = check(apart(parquet_rows, parquet(table)), 4 * MEMORY)
     assert fates["record-too-large"] == 1
     assert rows["rejects"] >= 1
+
+
+def texts_apart(rows: int, groups: int, name: str) -> bytes:
+    """Texts of a megabyte that stand in the file one by one, without a dictionary, some rows a group."""
+    sink = io.BytesIO()
+    numbers = np.arange(rows * groups).reshape(groups, rows)
+    texts = [pa.array([f"{'x' * MEBIBYTE}{number}" for number in group]) for group in numbers]
+    columns = texts if name == "text" else [pa.ListArray.from_arrays(np.arange(rows + 1), words) for words in texts]
+    tables = [
+        pa.table({"url": [f"{HOST}/{number}" for number in group], name: column})
+        for group, column in zip(numbers, columns, strict=True)
+    ]
+    with pq.ParquetWriter(sink, tables[0].schema, compression="zstd", use_dictionary=False) as writer:
+        for table in tables:
+            writer.write_table(table)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("name", ["text", "keywords"])
+def test_pages_without_a_dictionary_that_stand_for_gigabytes(name: str) -> None:
+    content = texts_apart(20, 40, name)
+    assert len(content) < 200_000
+    _, fates, _ = check(apart(parquet_rows, content), 2 * MEMORY)
+    assert fates["used"] == 800
+
+
+def test_a_list_of_nothing_but_nulls() -> None:
+    """The file tells how long it is in a few bytes which stand for gigabytes when they are worked on."""
+    count = 40_000_000
+    words = pa.DictionaryArray.from_arrays(pa.nulls(count, pa.int8()), pa.array(["x"]))
+    lists = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), words)
+    content = parquet(pa.table({"url": [HOST], "keywords": lists}), store_schema=False)
+    assert len(content) < 100_000
+    with pytest.raises(InputError, match="takes too much memory"):
+        apart(parquet_rows, content)
+
+
+def test_lists_whose_words_are_in_dictionaries_of_several_groups() -> None:
+    """Arrow's writer notes that they were dictionaries, and its reader makes them so again."""
+    words = pa.DictionaryArray.from_arrays(pa.array([0, 1, 1], pa.int32()), pa.array(["owl", "bird"]))
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), words)
+    content = parquet(pa.table({"url": [f"{HOST}/1", f"{HOST}/2"], "keywords": lists}), row_group_size=1)
+    _, fates, rows = read("pages", content)
+    assert (fates["used"], rows["pages"]) == (2, 2)
 
 
 def damaged_footers(content: bytes, seed: int) -> tuple[int, int]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import BinaryIO
+import os
+import resource
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,13 +28,63 @@ UNREADABLE = (
 """What Arrow raises for damaged files, exceptions of its C++ code as Cython translates them among them."""
 
 
+BATCH_MEMORY, GROUP_MEMORY = 1 << 30, 1 << 32
+"""Bytes that reading a batch, or a whole row group, may take, where the system can hold a process to it.
+
+Nothing in a file tells beforehand what they take: pages are decompressed whole, and few bytes may stand for any number
+of rows, nulls or repetitions.
+"""
+
+_SIZES = Path("/proc/self/statm")
+_capped = threading.Lock()
+
+
+@contextmanager
+def bounded_memory(size: int) -> Iterator[None]:
+    """A block in which this process gets at most so many bytes more; what needs more raises MemoryError."""
+    if not _SIZES.exists():
+        yield
+        return
+    with _capped:
+        before, hard = resource.getrlimit(resource.RLIMIT_AS)
+        most = int(_SIZES.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE") + size
+        if before != resource.RLIM_INFINITY:
+            most = min(most, before)
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (before, hard))
+
+
+class BoundedFile(pq.ParquetFile):  # type: ignore[misc]
+    """A Parquet file each of whose pieces is read in bounded memory."""
+
+    def iter_batches(self, *arguments: Any, **options: Any) -> Iterator[pa.RecordBatch]:
+        """As `ParquetFile.iter_batches`; also raises MemoryError."""
+        batches = super().iter_batches(*arguments, **options)
+        while True:
+            with bounded_memory(BATCH_MEMORY):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+
+    def read_row_group(self, *arguments: Any, **options: Any) -> pa.Table:
+        """As `ParquetFile.read_row_group`; also raises MemoryError."""
+        with bounded_memory(GROUP_MEMORY):
+            return super().read_row_group(*arguments, **options)
+
+
 def unreadable(source: str, cause: BaseException) -> InputError:
     """The error of a file that holds no Parquet that can be read."""
+    if isinstance(cause, MemoryError):
+        return InputError(f"{source}: takes too much memory to read, expected smaller pages and row groups of Parquet")
     line = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
     return InputError(f"{source}: is not a readable Parquet file: {line}")
 
 
-def open_parquet(stream: BinaryIO, source: str, *, encoded: Sequence[str] = ()) -> pq.ParquetFile:
+def open_parquet(stream: BinaryIO, source: str, *, encoded: Sequence[str] = ()) -> BoundedFile:
     """A Parquet file; all that are read are opened here.
 
     Args:
@@ -41,8 +96,9 @@ def open_parquet(stream: BinaryIO, source: str, *, encoded: Sequence[str] = ()) 
         InputError: the file is not Parquet or is damaged.
     """
     try:
-        file = pq.ParquetFile(stream, pre_buffer=False, read_dictionary=list(encoded))
-        _ = file.schema_arrow
+        with bounded_memory(BATCH_MEMORY):
+            file = BoundedFile(stream, pre_buffer=False, read_dictionary=list(encoded))
+            _ = file.schema_arrow
     except UNREADABLE as cause:
         raise unreadable(source, cause) from cause
     return file

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from semrank.transforms.columnar.arrays import column_array
-from semrank.transforms.columnar.damage import UNREADABLE, open_parquet, unreadable
+from semrank.transforms.columnar.damage import BATCH_MEMORY, UNREADABLE, open_parquet, unreadable
 from semrank.transforms.streams.batch import DEFAULT_MAX_RECORD_BYTES, MAX_REJECT_CHARS
 
 MAGIC = b"PAR1"
@@ -23,18 +23,20 @@ MAGIC = b"PAR1"
 READ_ROWS = 1 << 14
 """Rows that are worked on at once, at most: some 2 MiB of links."""
 
+FEW_ROWS = 16
+"""Rows that are worked on at once where more take too much memory."""
+
 READ_BYTES = 16 << 20
 """Bytes of texts that are worked on at once, at most, but for a single row: a few KiB of a file may stand for more."""
 
 MAX_ROW_BYTES = DEFAULT_MAX_RECORD_BYTES
 """Bytes of texts that a row may have, as records of other formats."""
 
-
-DECODED_ROWS = 64
-"""Rows that are worked on at once where lists of texts can only be read decoded."""
-
 MAX_LIST_BYTES = DEFAULT_MAX_RECORD_BYTES
 """Bytes of texts that the lists of a row may have."""
+
+MOST_TEXTS = 1 << 24
+"""Texts of lists that are worked on at once: each takes some 40 bytes, however short it is."""
 
 _SKEW = 4  # how many times too much Arrow may reserve for texts
 
@@ -88,24 +90,22 @@ def read_batches(
     """The rows of some row groups (all if None), at most `READ_ROWS` at once, with the columns that exist.
 
     Bytes without a type of their own, as some writers store texts, are read as texts; of columns with the same name the
-    first is. Texts are read as dictionaries, as they mostly stand in the file, and decoded in pieces of at most
-    `READ_BYTES`: a dictionary with one text of a megabyte, which fits a few hundred bytes, may stand for that text in
-    every row.
+    first is. Lists of texts are read as dictionaries, as they mostly stand in the file, and decoded in pieces of at
+    most `READ_BYTES`: a dictionary with one text of a megabyte, which fits a few hundred bytes, may stand for that text
+    any number of times in every row.
 
     Raises:
         InputError: the file can't be read.
     """
     plain = open_parquet(stream, source)
-    schema = plain.schema_arrow
+    schema, metadata = plain.schema_arrow, plain.metadata
     present = [name for name in columns if name in schema.names]
     kinds = {name: schema.field(schema.names.index(name)).type for name in present}
-    texts = {name for name in present if _is_text(kinds[name])}
     lists = {name for name in present if _is_text_list(kinds[name])}
     paths = [plain.schema.column(leaf).path for leaf in range(len(plain.schema))]
-    encoded = open_parquet(stream, source, encoded=[path for path in paths if path.partition(".")[0] in texts | lists])
-    # Arrow can't put lists with several dictionaries together: these are read by row groups, and without dictionaries
-    # where one group has several.
-    chosen = list(range(plain.metadata.num_row_groups)) if groups is None else list(groups)
+    encoded = open_parquet(stream, source, encoded=[path for path in paths if path.partition(".")[0] in lists])
+    # Arrow can't put lists with several dictionaries together, of which each row group has one.
+    chosen = list(range(metadata.num_row_groups)) if groups is None else list(groups)
     parts = [[group] for group in chosen] if lists else [chosen]
     batches = (batch for part in parts for batch in _batches(encoded, plain, part, present))
     while True:
@@ -121,27 +121,46 @@ def read_batches(
 def _batches(
     encoded: pq.ParquetFile, plain: pq.ParquetFile, groups: list[int], columns: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    done = 0
-    try:
-        for batch in encoded.iter_batches(batch_size=READ_ROWS, row_groups=groups, columns=columns, use_threads=False):
-            for column in batch.columns:
-                _check_indices(column)
-            yield batch
-            done += batch.num_rows
-    except pa.ArrowNotImplementedError:
+    """The rows of row groups, fewer at once where these take too much memory.
+
+    What the file says of its sizes need not be so. A dictionary may stand for far more than it holds, and where a file
+    has none, Arrow makes one that grows with each batch: whichever way takes too much, the other one may not.
+    """
+    sizes = [plain.metadata.row_group(group) for group in groups]
+    mean = max((size.total_byte_size // max(1, size.num_rows) for size in sizes), default=0)
+    rows, done = max(1, min(READ_ROWS, READ_BYTES // max(1, mean))), 0
+    ways = [(encoded, rows), (encoded, FEW_ROWS), (plain, FEW_ROWS), (plain, 1)]
+    for number, (file, at_once) in enumerate(ways, 1):
         begin = 0
-        few = plain.iter_batches(batch_size=DECODED_ROWS, row_groups=groups, columns=columns, use_threads=False)
-        for batch in few:
-            if begin + batch.num_rows > done:
-                yield batch.slice(max(0, done - begin))
-            begin += batch.num_rows
+        try:
+            for batch in file.iter_batches(batch_size=at_once, row_groups=groups, columns=columns, use_threads=False):
+                for column in batch.columns:
+                    _check_dictionary(column, READ_BYTES if file is encoded else BATCH_MEMORY)
+                begin += batch.num_rows
+                if begin > done:
+                    yield batch.slice(max(0, batch.num_rows - (begin - done)))
+                    done = begin
+        except MemoryError:
+            if number == len(ways):
+                raise
+        else:
+            return
 
 
-def _check_indices(column: pa.Array) -> None:
-    """Arrow takes on trust that a damaged file's indices lie inside their dictionary; raises ArrowInvalid otherwise."""
-    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+def _check_dictionary(column: pa.Array, most: int) -> None:
+    """Refuses what is too large to work on, and indices outside of dictionaries, which Arrow takes on trust.
+
+    Raises:
+        MemoryError: a dictionary has more bytes than `most`, or lists have more texts than `MOST_TEXTS`.
+        ArrowInvalid: an index is not inside of its dictionary.
+    """
+    if _is_list(column.type):
         column = column.flatten()
+        if len(column) > MOST_TEXTS:
+            raise MemoryError
     if pa.types.is_dictionary(column.type):
+        if column.dictionary.nbytes > most:
+            raise MemoryError
         bounds = pc.min_max(column.indices).as_py()
         if bounds["max"] is not None and not 0 <= bounds["min"] <= bounds["max"] < len(column.dictionary):
             raise pa.ArrowInvalid(f"found index {bounds['max']} in a dictionary of {len(column.dictionary)} texts")
@@ -155,15 +174,20 @@ def _is_binary(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype))
 
 
+def _is_list(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_list(dtype) or pa.types.is_large_list(dtype))
+
+
 def _is_text_list(dtype: pa.DataType) -> bool:
-    if not (pa.types.is_list(dtype) or pa.types.is_large_list(dtype)):
+    if not _is_list(dtype):
         return False
-    return bool(pa.types.is_string(dtype.value_type) or pa.types.is_large_string(dtype.value_type))
+    words = dtype.value_type.value_type if pa.types.is_dictionary(dtype.value_type) else dtype.value_type
+    return bool(pa.types.is_string(words) or pa.types.is_large_string(words))
 
 
 def _text_lengths(column: pa.Array) -> npt.NDArray[np.int64] | None:
-    """Bytes of each row's texts once they are decoded, int64[n]; None for a column without encoded texts."""
-    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+    """Bytes of each row's texts once they are decoded, int64[n]; None for a column without texts."""
+    if _is_list(column.type):
         words = _text_lengths(column.flatten())
         if words is None:
             return None
@@ -171,10 +195,13 @@ def _text_lengths(column: pa.Array) -> npt.NDArray[np.int64] | None:
         total = np.concatenate([[0], np.cumsum(words)])
         ends = np.cumsum(counts, dtype=np.int64)
         return np.asarray(total[ends] - total[ends - counts], dtype=np.int64)
-    if not pa.types.is_dictionary(column.type):
+    texts = column.dictionary if pa.types.is_dictionary(column.type) else column
+    if not _is_text(texts.type):
         return None
-    of_values = pc.binary_length(column.dictionary).cast(pa.int64())
-    return np.asarray(pc.fill_null(of_values.take(column.indices), 0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    lengths = pc.binary_length(texts)
+    if texts is not column:
+        lengths = lengths.take(column.indices)
+    return np.asarray(pc.fill_null(lengths, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _bounded(table: pa.Table) -> Iterator[Rows]:
@@ -185,13 +212,13 @@ def _bounded(table: pa.Table) -> Iterator[Rows]:
         own = _text_lengths(column)
         if own is not None:
             lengths[position] = own
-            (texts if pa.types.is_dictionary(column.type) else lists)[:] += own
+            (lists if _is_list(column.type) else texts)[:] += own
     sizes = texts + lists
     large_texts, large_lists = texts > MAX_ROW_BYTES, lists > MAX_LIST_BYTES
     large = large_texts | large_lists
     for position, own in lengths.items() if large.any() else ():
         column = column_array(table.column(position))
-        gone = large_texts & (own > MAX_REJECT_CHARS) if pa.types.is_dictionary(column.type) else large_lists
+        gone = large_lists if _is_list(column.type) else large_texts & (own > MAX_REJECT_CHARS)
         table = table.set_column(position, table.column_names[position], _without_rows(column, gone))
         sizes[gone] -= own[gone]
     reasons = pc.if_else(pa.array(large), "record-too-large", pa.scalar(None, pa.string()))
@@ -206,25 +233,18 @@ def _bounded(table: pa.Table) -> Iterator[Rows]:
 
 
 def _without_rows(column: pa.Array, rows: npt.NDArray[np.bool_]) -> pa.Array:
-    """A column of encoded texts, or lists of them, that is null in some rows."""
-    if pa.types.is_dictionary(column.type):
-        indices = pc.if_else(pa.array(rows), pa.scalar(None, column.indices.type), column.indices)
-        return pa.DictionaryArray.from_arrays(indices, column.dictionary)
-    places = np.where(rows, -1, np.arange(len(column)))
-    return column.take(pa.array(places, mask=rows))
+    """A column of texts, or lists of them, that is null in some rows."""
+    return column.take(pa.array(np.arange(len(column)), mask=rows))
 
 
 def _decoded(table: pa.Table) -> Rows:
     """The rows with texts that are UTF-8, which Arrow takes for granted and files need not keep."""
     reasons = pa.nulls(table.num_rows, pa.string())
     for position, name in enumerate(table.column_names):
-        column = column_array(table.column(position))
-        plain = _plain(column)
-        if plain is not column:
-            column = plain
-            if _is_binary(column.type):
-                column = column.cast(pa.binary()).view(pa.string())
-            table = table.set_column(position, name, column)
+        column = _plain(column_array(table.column(position)))
+        if _is_binary(column.type):
+            column = column.cast(pa.binary()).view(pa.string())
+        table = table.set_column(position, name, column)
         try:
             column.validate(full=True)
         except pa.ArrowInvalid:
@@ -237,10 +257,10 @@ def _decoded(table: pa.Table) -> Rows:
 
 def _plain(column: pa.Array) -> pa.Array:
     """A column of texts, or lists of them, without its dictionary; another column as it is."""
-    if _text_lengths(column) is None:
-        return column
     if pa.types.is_dictionary(column.type):
         return _plain_texts(column)
+    if not (_is_list(column.type) and pa.types.is_dictionary(column.type.value_type)):
+        return column
     counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), _plain_texts(column.flatten()), mask=column.is_null())
@@ -267,7 +287,7 @@ def _plain_texts(column: pa.DictionaryArray) -> pa.Array:
 
 def _mended(column: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     """A column of texts or lists of texts with U+FFFD for what is no UTF-8, and which rows had such, bool[n]."""
-    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+    if _is_list(column.type):
         column = column.cast(pa.list_(column.type.value_type))
         words, damaged = _mended(column.flatten())
         lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
