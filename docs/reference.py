@@ -33,6 +33,7 @@ from semrank.schemas.tables import (
     SCALE,
     SUMMARY,
     SWEEP,
+    TOPIC,
     TOPICS,
     TableSchema,
 )
@@ -54,6 +55,7 @@ TABLES = (
     CONCEPTS,
     CLASSES,
     SCALE,
+    TOPIC,
     TOPICS,
     CURVE,
     SUMMARY,
@@ -71,6 +73,7 @@ FOLDERS: dict[str, dict[str, TableSchema | str]] = {
         "current_concepts": CONCEPTS,
         "classes": CLASSES,
         "scale": SCALE,
+        "topic": TOPIC,
         "rejects": REJECTS,
         PENDING: "only of a round whose job was submitted to a service, until `semrank finish`",
     },
@@ -87,6 +90,7 @@ FOLDERS: dict[str, dict[str, TableSchema | str]] = {
 WHEN = {
     "current_concepts": "only with `--write-lattices`",
     "classes": "only with `--ranker ontology`",
+    "topic": "empty with rankers that look at no words",
     "scale": "empty with other rankers than `focused`",
     "relations": "empty but with SemRank by a paper's profile",
     "base_concepts": "those of the base lattice; empty without SemRank",

@@ -51,7 +51,7 @@ from semrank.pipelines.semrank_settings import (
     relation_settings,
     similarity_settings,
 )
-from semrank.pipelines.topic import scattered_warning, topic_of
+from semrank.pipelines.topic import scattered_warning, topic_of, topic_rows
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import (
     CLASSES,
@@ -63,6 +63,7 @@ from semrank.schemas.tables import (
     REJECTS,
     RELATIONS,
     SCALE,
+    TOPIC,
     conform,
 )
 from semrank.transforms.columnar import files
@@ -134,6 +135,7 @@ PARTS = (
     "classes",
     "frontier",
     "scale",
+    "topic",
     "harvest",
     "keywords",
     "relations",
@@ -255,6 +257,7 @@ class _Snapshot:
     clicks: list[str]
     history: list[str]
     partitions: Partitions
+    page_rows: int
 
     @property
     def paths(self) -> list[str]:
@@ -268,10 +271,8 @@ def _snapshot(path: str) -> _Snapshot:
     for name, found in tables.items():
         if not found:
             raise InputError(f"--snapshot {path}: its {name} table has no files, expected {name}/*.parquet")
-    sizes = {
-        name: max(folders.table_bytes(path, name) * _COMPRESSION, _row_count(manifest, path, name) * _ROW_BYTES)
-        for name in tables
-    }
+    rows = {name: _row_count(manifest, path, name) for name in tables}
+    sizes = {name: max(folders.table_bytes(path, name) * _COMPRESSION, rows[name] * _ROW_BYTES) for name in tables}
     counts = {name: partition_count(size) for name, size in sizes.items()}
     # Few links of a web lead out of the queue.
     bits = filter_bits(sizes["links"] // _ROW_BYTES)
@@ -281,6 +282,7 @@ def _snapshot(path: str) -> _Snapshot:
         **tables,
         history=folders.table_files(path, "history"),
         partitions=Partitions(counts["pages"], counts["links"], counts["clicks"], bits),
+        page_rows=rows["pages"],
     )
 
 
@@ -452,13 +454,7 @@ def prepare_round(
     work = folders.work_folder(output)
     _write_harvest(work, queue)
     log.info("ranking: queue %s (%s), snapshot %s", queue.source, counted(queue.urls.num_rows, "URL"), snapshot_path)
-    topic = topic_of(
-        snapshot.pages, queue, query=query_words(config), language=config.language, nouns=config.nouns_only
-    )
-    if topic.scattered and pc.all(queue.harvest["seed"]).as_py():
-        log.warning("%s", scattered_warning(topic))
     made_of = {
-        "topic": topic.as_dict(),
         "snapshot": read,
         "queue": {"path": queue.source, "urls": queue.urls.num_rows},
     }
@@ -525,6 +521,7 @@ def conclude(
         "base_concepts": CONCEPTS.schema,
         "rejects": REJECTS.schema,
         "scale": SCALE.schema,
+        "topic": TOPIC.schema,
     }
     if config.ranker == "ontology":
         schemas["classes"] = CLASSES.schema
@@ -535,10 +532,14 @@ def conclude(
     rows = {name: folders.row_count(work, name) for name in schemas}
     rejected = folders.rejects_by_reason(work)
     threshold = round_threshold(work, config)
+    topic = topic_of(folders.read_table(work, TOPIC))
+    warning = scattered_warning(topic) if topic else None
+    if warning and pc.all(folders.read_table(work, HARVEST.columns("seed"))["seed"]).as_py():
+        log.warning("%s", warning)
     manifest = {
         "kind": "round",
         "parameters": config.as_dict(),
-        "inputs": inputs,
+        "inputs": {"topic": topic, **inputs},
         "rows": rows,
         "rejected": rejected,
         "counters": metrics.counters,
@@ -604,6 +605,9 @@ def _build(
         quality=_host_quality(snapshot, urls, config),
         calibrated=calibrated,
     )
+    if urls.drawn is not None:
+        about = partial(topic_rows, query=query_words(config), language=config.language, nouns=config.nouns_only)
+        {"drawn": urls.drawn} | WriteOne("write topic", files.join(output, TOPIC.name), about)
     rejects = pipeline | "queue rejects" >> beam.Create([queue.rejects]).with_output_types(pa.Table)
     {"rejects": rejects, "unknown": urls.unknown} | WriteOne(
         "write rejects", files.join(output, "rejects"), _reject_rows
@@ -641,6 +645,7 @@ def _described(
         request=request,
         partitions=partitions,
         settings=object_settings(config),
+        page_rows=snapshot.page_rows,
     )
     return harvest, clicks, urls
 

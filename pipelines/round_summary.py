@@ -47,7 +47,8 @@ def round_summary(output: str, config: RoundConfig, manifest: dict[str, Any], *,
     lines = [*_top_lines(best, config), ""] if best else []
     selected = f"{selection.selected:,} selected{_kinds(selection)}"
     lines.append(f"{output}: {counted(rows['frontier'], 'URL')} ranked, {selected}, in {seconds:.1f} s")
-    lines += topic_lines(manifest["inputs"]["topic"]) if "topic" in manifest["inputs"] else []
+    topic = manifest["inputs"].get("topic")
+    lines += topic_lines(topic) if topic else []
     lines.append(_threshold_line(manifest["threshold"], config))
     made = [counted(rows[table], name) for table, name in _SEMRANK_TABLES.items() if rows[table]]
     if made:

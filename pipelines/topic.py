@@ -1,4 +1,4 @@
-"""Finds out what a round's seeds are about before it runs, from a bounded number of the snapshot's pages."""
+"""Finds out what a round's seeds are about, from a bounded number of the snapshot's pages."""
 
 from __future__ import annotations
 
@@ -8,92 +8,64 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from semrank.pipelines.manifest import Manifest
-from semrank.pipelines.queue import Queue
 from semrank.schemas.errors import InputError
-from semrank.schemas.tables import PAGES
-from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, members, positions
-from semrank.transforms.columnar.ids import mix_bits, text_ids
-from semrank.transforms.columnar.parquet import read_stored
-from semrank.transforms.context.pages import title_and_text
+from semrank.schemas.tables import TOPIC, conform
+from semrank.transforms.columnar.arrays import column_array, int64s, members, positions
+from semrank.transforms.context.pages import DRAWN_SCHEMA, lowest_ids
 from semrank.transforms.context.words import lemma_counts
-from semrank.transforms.ranking.seed_topic import SeedTopic, seed_topic
+from semrank.transforms.ranking.seed_topic import scattered, seed_topic
 
-SEEDS, OTHERS, BATCH, RANDOM = 100, 100, 100, 100
-"""Most seeds, other harvested pages, pages of the last batch and random pages that are read; more change little and
-take time."""
+DRAWN_PAGES = {"seed": 100, "other": 100, "batch": 100, "random": 100}
+"""Kind of page -> how many are compared; more change little and take time."""
 
-_READ = PAGES.columns("url", "title", "text", "keywords", "language")
+FIGURES = ("seeds", "cohesion", "random_cohesion", "relevance")
 
 
-def topic_of(
-    pages: Sequence[str], queue: Queue, *, query: Sequence[str], language: str, nouns: bool = False
-) -> SeedTopic:
-    """The topic of a crawl so far.
+def topic_rows(drawn: pa.Table | None, *, query: Sequence[str], language: str, nouns: bool = False) -> pa.Table:
+    """The topic of a crawl so far, a table of `TOPIC`.
 
     Pages are drawn by a hash of their ids, so the result does not depend on how the snapshot is divided into files.
 
     Args:
-        pages: files of the pages table.
-        queue: what the round starts from; its harvest tells the seeds.
+        drawn: pages to draw from (`pages.DRAWN_SCHEMA`), in any order.
         query: words of the query.
         language: language of pages whose language is not known.
         nouns: whether only nouns are words.
     """
-    ids = _known_ids(pages)
-    harvest, seed = int64s(queue.harvest["url_id"]), np.asarray(queue.harvest["seed"].to_numpy(), dtype=np.bool_)
-    seeds = _drawn(harvest[seed][members(ids, harvest[seed])], SEEDS)
-    others = _drawn(harvest[~seed][members(ids, harvest[~seed])], OTHERS)
-    queued = int64s(queue.urls["url_id"])
-    batch = _drawn(queued[members(ids, queued) & ~members(np.sort(harvest[seed]), queued)], BATCH)
-    random = _drawn(ids, RANDOM)
-    chosen = np.unique(np.concatenate([seeds, others, batch, random]))
-    parts = [_read_chosen(path, chosen) for path in pages]
-    rows = pa.concat_tables([_read_chosen_none(), *parts]).sort_by("url_id")
-    texts = pc.coalesce(pc.binary_join(rows["keywords"], "\n").cast(pa.large_string()), title_and_text(rows))
-    counts = lemma_counts(texts, rows["language"], fallback=language, nouns=nouns)
-    found = int64s(rows["url_id"])
-    return seed_topic(
-        counts,
-        seeds=_places(found, seeds),
-        others=_places(found, others),
-        batch=_places(found, batch),
-        random=_places(found, random),
+    rows = DRAWN_SCHEMA.empty_table() if drawn is None else drawn
+    ids = int64s(rows["url_id"])
+    kinds = {name: ids[np.asarray(rows[name].to_numpy(), dtype=np.bool_)] for name in DRAWN_PAGES}
+    kinds = {name: lowest_ids(np.unique(found), DRAWN_PAGES[name]) for name, found in kinds.items()}
+    chosen = np.unique(np.concatenate(list(kinds.values())))
+    first = np.unique(ids, return_index=True)[1]
+    rows = rows.take(pa.array(first[members(chosen, ids[first])]))
+    found = seed_topic(
+        lemma_counts(column_array(rows["text"]), column_array(rows["language"]), fallback=language, nouns=nouns),
+        seeds=positions(chosen, kinds["seed"]),
+        others=positions(chosen, kinds["other"]),
+        batch=positions(chosen, kinds["batch"]),
+        random=positions(chosen, kinds["random"]),
         query=query,
     )
+    topic = found.as_dict()
+    figures = [(name, topic[name]) for name in FIGURES if topic[name] is not None]
+    named = [*(("word", *pair) for pair in topic["words"]), *(("figure", *pair) for pair in figures)]
+    return conform(pa.table([list(column) for column in zip(*named, strict=True)], names=TOPIC.schema.names), TOPIC)
 
 
-def _known_ids(pages: Sequence[str]) -> Int64s:
-    """Ids of all pages, ascending and distinct, int64[n]."""
-    url = PAGES.columns("url")
-    parts = [text_ids(column_array(table["url"])) for path in pages for table in read_stored(path, url)]
-    return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *parts]))
-
-
-def _drawn(ids: Int64s, most: int) -> Int64s:
-    """At most so many of some distinct ids, those with the lowest hashes, ascending."""
-    return np.sort(ids[np.argsort(mix_bits(ids.view(np.uint64)), kind="stable")[:most]])
-
-
-def _read_chosen(path: str, chosen: Int64s) -> pa.Table:
-    parts = [_read_chosen_none()]
-    for table in read_stored(path, _READ):
-        own = text_ids(column_array(table["url"]))
-        kept = pa.array(members(chosen, own))
-        parts.append(table.append_column("url_id", pa.array(own)).filter(kept))
-    return pa.concat_tables(parts)
-
-
-def _read_chosen_none() -> pa.Table:
-    return _READ.empty().append_column("url_id", pa.array([], pa.int64()))
-
-
-def _places(found: Int64s, ids: Int64s) -> Int64s:
-    """Where ids stand among those found; those that are not there are left out."""
-    places = positions(found, ids)
-    return np.asarray(places[places >= 0], dtype=np.int64)
+def topic_of(rows: pa.Table) -> dict[str, Any] | None:
+    """What a manifest says of the topic, from a table of `TOPIC`; None without rows."""
+    if not rows.num_rows:
+        return None
+    topic: dict[str, Any] = {"words": [], **dict.fromkeys(FIGURES)}
+    for row in rows.to_pylist():
+        if row["kind"] == "word":
+            topic["words"].append([row["name"], row["value"]])
+        else:
+            topic[row["name"]] = row["value"]
+    return {**topic, "seeds": int(topic["seeds"])}
 
 
 def stored_topic(manifest: Manifest) -> dict[str, Any] | None:
@@ -140,9 +112,11 @@ def _cohesion(topic: Mapping[str, Any]) -> str:
     return f", cohesion {topic['cohesion']:.3f} (mean cosine of two; {topic['random_cohesion']:.3f} for random pages)"
 
 
-def scattered_warning(topic: SeedTopic) -> str:
-    """The warning about seeds that have no topic in common."""
+def scattered_warning(topic: Mapping[str, Any]) -> str | None:
+    """The warning about seeds that have no topic in common, of what a manifest says; None where they have one."""
+    if not scattered(topic["cohesion"], topic["random_cohesion"]):
+        return None
     return (
-        f"the seeds have little in common: the mean cosine of two is {topic.cohesion:.3f}, that of random pages "
-        f"{topic.random_cohesion:.3f}; the crawl may have no single topic"
+        f"the seeds have little in common: the mean cosine of two is {topic['cohesion']:.3f}, that of random pages "
+        f"{topic['random_cohesion']:.3f}; the crawl may have no single topic"
     )

@@ -233,6 +233,20 @@ SCALE = _table(
     ("value", pa.float64(), False, "the number"),
 )
 
+TOPIC = _table(
+    "topic",
+    "what the seeds are about: a word of the topic, or a figure",
+    ("kind", pa.string(), False, "`word` or `figure`"),
+    (
+        "name",
+        pa.string(),
+        False,
+        "the word, the strongest first; `seeds` that were compared, their `cohesion`, `random_cohesion` of random "
+        "pages, `relevance` of the batch before",
+    ),
+    ("value", pa.float64(), False, "the word's weight, or the figure"),
+)
+
 HARVEST = _table(
     "harvest",
     "a URL that the crawl chose so far",

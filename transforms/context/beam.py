@@ -130,6 +130,7 @@ class UrlFacts(NamedTuple):
         described_words: their words, one small collection in word order (`describe.VOCABULARY_SCHEMA`).
         nodes: the known URLs (`objects.NODE_SCHEMA`).
         links: all followed links (`links.LINK_SCHEMA`).
+        drawn: pages that tell the topic (`pages.DRAWN_SCHEMA`), where words are requested.
     """
 
     base: Collection
@@ -141,6 +142,7 @@ class UrlFacts(NamedTuple):
     described_words: Collection | None
     nodes: Collection | None
     links: Collection | None
+    drawn: Collection | None
 
 
 class DescribeUrls(beam.PTransform[Any, Any]):
@@ -157,6 +159,7 @@ class DescribeUrls(beam.PTransform[Any, Any]):
         request: what is wanted.
         partitions: numbers of partitions.
         settings: how attributes are chosen.
+        page_rows: rows of the pages table.
     """
 
     def __init__(
@@ -171,9 +174,11 @@ class DescribeUrls(beam.PTransform[Any, Any]):
         request: Request,
         partitions: Partitions,
         settings: objects.ObjectSettings,
+        page_rows: int,
     ) -> None:
         super().__init__("describe URLs")
         self._page_paths, self._link_paths, self._harvest = page_paths, link_paths, harvest
+        self._page_rows = page_rows
         self._from_queue, self._refresh = from_queue, refresh
         self._clicks, self._request, self._partitions, self._settings = clicks, request, partitions, settings
 
@@ -184,7 +189,7 @@ class DescribeUrls(beam.PTransform[Any, Any]):
         current = {"positions": found[CURRENT]} | FilterIds("filter current")
         about = {
             "sides": {"harvest": self._harvest.ids, "current": current},
-            "prepare": partial(_wanted, bits=self._partitions.filter_bits),
+            "prepare": partial(_wanted, bits=self._partitions.filter_bits, page_rows=self._page_rows),
             "holds": HARVEST,
         }
         said = self._pages(pipeline, about)
@@ -225,6 +230,7 @@ class DescribeUrls(beam.PTransform[Any, Any]):
             named[DESCRIPTIONS] if request.descriptions else None,
             made[NODES] if request.nodes else None,
             found[LINKS] if request.links else None,
+            said[pages.DRAWN] if request.words else None,
         )
 
     def _evidence(self, found: Any, said: Any, about: dict[str, Any]) -> tuple[dict[str, Collection], list[Collection]]:
@@ -371,6 +377,7 @@ _PAGE_KINDS = (
     pages.DIGESTS,
     pages.LEAD,
     pages.SOURCES,
+    pages.DRAWN,
 )
 _AROUND_KINDS = (describe.ANCHOR, describe.AROUND, pages.WORDS)
 
@@ -389,9 +396,12 @@ class _Known(NamedTuple):
         return cls(*(np.sort(int64s(rows["url_id"])) for rows in (harvest.filter(harvest["queued"]), harvest)))
 
 
-def _wanted(harvest: pa.Table | None, current: pa.Table | None, *, bits: int) -> pages.Wanted:
+def _wanted(harvest: pa.Table | None, current: pa.Table | None, *, bits: int, page_rows: int) -> pages.Wanted:
     known = _Known.of(harvest)
-    return pages.Wanted(known.harvested, IdFilter.from_segments(current, bits), known.queue)
+    rows = HARVESTED_SCHEMA.empty_table() if harvest is None else harvest
+    seed, queued = (np.asarray(rows[name].to_numpy(), dtype=np.bool_) for name in ("seed", "queued"))
+    draw = pages.Draw.of(int64s(rows["url_id"]), seed, queued, page_rows)
+    return pages.Wanted(known.harvested, IdFilter.from_segments(current, bits), known.queue, draw)
 
 
 def _follow_links(

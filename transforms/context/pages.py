@@ -27,7 +27,7 @@ from semrank.transforms.columnar.arrays import (
     sum_rows,
 )
 from semrank.transforms.columnar.idfilter import IdFilter
-from semrank.transforms.columnar.ids import digest_table, text_digests, without_shared_ids
+from semrank.transforms.columnar.ids import digest_table, mix_bits, text_digests, without_shared_ids
 from semrank.transforms.context.tokens import Tokens, tokens_of
 from semrank.transforms.context.words import lemma_counts, lemmas_of, text_languages
 from semrank.transforms.streams.urls import url_words
@@ -56,18 +56,62 @@ FETCHED_SCHEMA = pa.schema(
 
 TERMS, GIVEN, WORDS, FETCHED = "terms", "given", "words", "fetched"
 FREQUENCIES, DOCUMENTS, DIGESTS = "frequencies", "documents", "digests"
-LEAD, SOURCES = "lead", "sources"
+LEAD, SOURCES, DRAWN = "lead", "sources", "drawn"
 
 SOURCE_SCHEMA = pa.schema(
     [pa.field("url_id", pa.int64()), pa.field("text", pa.large_string()), pa.field("language", pa.string())]
 )
 """Title and text of a harvested page."""
 
+DRAWN_SCHEMA = pa.schema(
+    [
+        pa.field("url_id", pa.int64()),
+        *(pa.field(name, pa.bool_()) for name in ("seed", "other", "batch", "random")),
+        pa.field("text", pa.large_string()),
+        pa.field("language", pa.string()),
+    ]
+)
+"""A page that is drawn to tell the topic: as a seed, as another harvested page, as one of the queue, by chance."""
+
+DRAWN_URLS = 1_000
+"""URLs of each kind among which fetched pages are drawn: many more than are compared, for not all are fetched."""
+
 LEAD_TOKENS = 150
 """Tokens at the head of a text that count as its introduction."""
 
 LEAD_CHARACTERS = 4096
 """Code points of a text in which its first tokens are looked for: some 27 a token, more than any language needs."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The URLs whose pages may tell the topic, drawn by a hash of their ids; sorted ids, int64.
+
+    Attributes:
+        seed: of seeds.
+        other: of other harvested URLs.
+        batch: of URLs of the queue that are no seeds.
+        below: pages whose hash is less are drawn at random.
+    """
+
+    seed: Int64s
+    other: Int64s
+    batch: Int64s
+    below: np.uint64
+
+    @classmethod
+    def of(cls, ids: Int64s, seed: Bools, queued: Bools, pages: int) -> Draw:
+        """The draw from a harvest.
+
+        Args:
+            ids: ids of harvested URLs, int64[n].
+            seed: whether each is a seed, bool[n].
+            queued: whether each is of the queue, bool[n].
+            pages: rows of the pages table.
+        """
+        seeds, others, batch = (lowest_ids(kind, DRAWN_URLS) for kind in (ids[seed], ids[~seed], ids[queued & ~seed]))
+        below = (2**64 - 1) * min(DRAWN_URLS, pages) // max(pages, 1)
+        return cls(seeds, others, batch, np.uint64(below))
 
 
 @dataclass(frozen=True)
@@ -78,11 +122,13 @@ class Wanted:
         harvested: sorted ids of the harvested URLs.
         current: filter of the ids of the current URLs.
         queue: sorted ids of the harvested URLs that are of the queue.
+        draw: the URLs whose pages may tell the topic.
     """
 
     harvested: Int64s
     current: IdFilter
     queue: Int64s = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    draw: Draw | None = None
 
     def contains(self, ids: Int64s) -> Bools:
         """Whether each id is wanted; a few others pass as well and find no partner in the join that follows."""
@@ -127,11 +173,13 @@ def read_pages(
         (kind, table): `digests` of all pages; `fetched` of the wanted pages; `terms` and `given` (`TERM_SCHEMA`) of
         them with their `words` (`WORD_SCHEMA`); with `every` also `frequencies`, the number of pages of each word, and
         `documents`, the number of pages with text; with `lead` also `lead` (`TERM_SCHEMA`) and `sources`
-        (`SOURCE_SCHEMA`).
+        (`SOURCE_SCHEMA`); with a draw also `drawn` (`DRAWN_SCHEMA`).
     """
     digests = text_digests(table["url"])
     yield DIGESTS, digest_table(digests)
     ids = digests[:, 0]
+    if wanted.draw is not None:
+        yield DRAWN, _drawn(ids, table, wanted.draw)
     chosen = wanted.contains(ids)
     if not every:
         rows = np.flatnonzero(chosen)
@@ -170,6 +218,23 @@ def read_pages(
         yield from _lead(ids[rows], tokens)
         sources = pa.table([pa.array(ids[rows]), texts, languages], schema=SOURCE_SCHEMA)
         yield SOURCES, sources.filter(pa.array(members(wanted.harvested, ids[rows])))
+
+
+def lowest_ids(ids: Int64s, most: int) -> Int64s:
+    """At most so many of some distinct ids, those with the lowest hashes, ascending."""
+    return np.sort(ids[np.argsort(mix_bits(ids.view(np.uint64)), kind="stable")[:most]])
+
+
+def _drawn(ids: Int64s, table: pa.Table, draw: Draw) -> pa.Table:
+    kinds = [
+        *(members(sorted_ids, ids) for sorted_ids in (draw.seed, draw.other, draw.batch)),
+        mix_bits(ids.view(np.uint64)) <= draw.below,
+    ]
+    rows = np.flatnonzero(np.any(kinds, axis=0))
+    chosen = table.take(pa.array(rows)).combine_chunks()
+    keywords = pc.binary_join(column_array(chosen["keywords"]), "\n").cast(pa.large_string())
+    texts, languages = pc.coalesce(keywords, title_and_text(chosen)), column_array(chosen["language"])
+    return pa.table([ids[rows], *(kind[rows] for kind in kinds), texts, languages], schema=DRAWN_SCHEMA)
 
 
 def fetched_pages(table: pa.Table, wanted: Wanted) -> Iterator[tuple[str, pa.Table]]:

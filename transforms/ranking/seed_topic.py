@@ -47,13 +47,6 @@ class SeedTopic:
     random_cohesion: float | None
     relevance: float | None
 
-    @property
-    def scattered(self) -> bool:
-        """Whether the seeds have little more in common than random pages."""
-        if self.cohesion is None or self.random_cohesion is None:
-            return False
-        return self.cohesion < LEAST_COHESION * self.random_cohesion
-
     def as_dict(self) -> dict[str, Any]:
         """The fields, for manifests; numbers with six decimals."""
         names = ("cohesion", "random_cohesion", "relevance")
@@ -61,6 +54,11 @@ class SeedTopic:
         rounded = {name: None if value is None else round(value, 6) for name, value in numbers.items()}
         words = [[word, round(weight, 6)] for word, weight in self.words]
         return {"words": words, "seeds": self.seeds, **rounded}
+
+
+def scattered(cohesion: float | None, random_cohesion: float | None) -> bool:
+    """Whether seeds have little more in common than random pages; not where either is unknown."""
+    return cohesion is not None and random_cohesion is not None and cohesion < LEAST_COHESION * random_cohesion
 
 
 def seed_topic(

@@ -248,6 +248,7 @@ def distributed(snapshot: Snapshot, folder: Path, partitions: int, files: int) -
             request=Request(descriptions=True),
             partitions=sizes,
             settings=ObjectSettings(1, 1, 1, LANGUAGE, count_every_click=False),
+            page_rows=len(snapshot.harvested),
         )
         for name, rows in (("descriptions", made.descriptions), ("vocabulary", made.described_words)):
             {"rows": rows} | WriteOne(f"write {name}", str(folder / name), _whole)
