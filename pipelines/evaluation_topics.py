@@ -19,8 +19,9 @@ from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, pos
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.crawls.tables import PARQUET, table_format
 from semrank.transforms.replay.replay import drawn_seeds
-from semrank.transforms.streams.json_lines import parse_object, quote, read_lines
+from semrank.transforms.streams.json_lines import parse_object, read_lines
 from semrank.transforms.streams.parquet import read_batches, read_schema
+from semrank.transforms.streams.quotes import quote_page_line
 from semrank.transforms.streams.urls import canonicalize
 
 STAGE = "topics"
@@ -76,7 +77,7 @@ def _raw_topics(stream: Any, source: str) -> tuple[pa.Table, list[tuple[str, str
         if isinstance(row, dict):
             rows.append(row)
         else:
-            rejects.append((STAGE, row, quote(line.data)))
+            rejects.append((STAGE, row, quote_page_line(line.data)))
     schema = pa.schema([field.with_nullable(True) for field in TOPICS.schema])
     return pa.Table.from_pylist(rows, schema=schema), rejects
 

@@ -21,6 +21,7 @@ from semrank.transforms.columnar.parquet import open_stored
 from semrank.transforms.crawls.seeds import Seed, read_seeds
 from semrank.transforms.streams.batch import MAX_REJECT_CHARS
 from semrank.transforms.streams.lines import DamagedStreamError, decompressed
+from semrank.transforms.streams.quotes import quote_page
 from semrank.transforms.streams.urls import canonicalize
 
 STAGE = "queue"
@@ -102,7 +103,7 @@ def _queue_of(seeds: Sequence[Seed], source: str) -> Queue:
     if not len(urls):
         first = f", the first is '{seeds[0].line[:80]}' ({reasons[0]})" if seeds else ""
         raise InputError(f"--seeds {source}: none of its {len(seeds)} lines is a URL{first}")
-    quoted = pa.array([seed.line[:MAX_REJECT_CHARS] for seed in seeds], pa.string()).filter(bad)
+    quoted = pa.array([quote_page(seed.line)[:MAX_REJECT_CHARS] for seed in seeds], pa.string()).filter(bad)
     stages = pa.repeat(pa.scalar(STAGE), len(quoted))
     queue = _queue_table(urls)
     harvest = queue.append_column("seed", pa.array(np.ones(queue.num_rows, dtype=np.bool_)))

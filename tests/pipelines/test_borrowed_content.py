@@ -142,6 +142,25 @@ CASES: dict[str, tuple[list[bytes | str], str | None, int]] = {
         "C",
         1,
     ),
+    "an-older-visit-where-nobody-has-what-the-newest-found": (
+        [
+            capture("HOST/a", 0, "A", "sha1:HOST"),
+            visit("HOST/b", 1, "sha1:HOST", ("HOST/a", 0)),
+            visit("HOST/b", 2, "sha1:x-HOST", ("HOST/a", 1)),
+        ],
+        "A",
+        1,
+    ),
+    "a-visit-that-found-its-own-content-again": (
+        [
+            capture("HOST/a", 0, "A", "sha1:HOST"),
+            capture("HOST/b", 0, "own", "sha1:o-HOST"),
+            visit("HOST/b", 1, "sha1:HOST", ("HOST/a", 0)),
+            visit("HOST/b", 2, "sha1:o-HOST", ("HOST/b", 0)),
+        ],
+        "own",
+        0,
+    ),
     "gone-afterwards": (
         [
             capture("HOST/a", 0, "A", "sha1:HOST"),
@@ -239,14 +258,16 @@ def test_borrowed_content_does_not_depend_on_partitions_or_order(
     draw = random.Random(seed)
     captures = [(f"s.example/{draw.randrange(30)}", draw.randrange(4), f"n{draw.randrange(12)}") for _ in range(40)]
     captures = list({(path, day): (path, day, name) for path, day, name in captures}.values())
-    visits = [(f"s.example/{page}", draw.randrange(4, 9), f"n{draw.randrange(16)}") for page in range(15, 45)]
+    days = {page: draw.sample(range(4, 9), 2) for page in range(15, 45)}
+    visits = [(f"s.example/{page}", day, f"n{draw.randrange(16)}") for page in days for day in sorted(days[page])]
     records = [capture(path, day, name, f"sha1:{name}") for path, day, name in captures]
     records += [visit(path, day, f"sha1:{name}") for path, day, name in visits]
     kept = {name for _, _, name in captures}
     expected: dict[str, str | None] = {path: name for path, _, name in sorted(captures)}
     own = dict(expected)
-    expected |= {path: name if name in kept else expected.get(path) for path, _, name in visits}
-    borrowing = sum(name in kept and own.get(path) != name for path, _, name in visits)
+    for path, _, name in visits:  # in the order of time
+        expected[path] = name if name in kept else expected.get(path)
+    borrowing = sum(name != own.get(path) for path, name in expected.items())
     assert borrowing > 10
 
     found = []

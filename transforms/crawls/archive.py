@@ -72,8 +72,6 @@ class Record:
     def describe(self) -> str:
         """The record in one line, for reject rows."""
         parts = [f"offset {self.position}", self.kind, self.headers.get("warc-target-uri", "")]
-        if self.problem == "record-misplaced":
-            parts.append(repr(self.block[:80])[2:-1])
         return " ".join(part for part in parts if part)
 
 

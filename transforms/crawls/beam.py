@@ -113,8 +113,11 @@ class WriteSnapshot(beam.PTransform[Any, Any]):
             sides={"wanted": all_wanted},
             tags=(PAGES.name, ALIASES.name, HISTORY.name, LINKS.name, snapshot.LENT, snapshot.REQUESTS, BALANCE),
         )
-        content = {name: newest[name] for name in (snapshot.LENT, snapshot.REQUESTS)} | MergePartitions(
-            "lend content", _answered_requests, partitions=self._partitions, key="request", tags=(MAIN, BALANCE)
+        answers = {name: newest[name] for name in (snapshot.LENT, snapshot.REQUESTS)} | MergePartitions(
+            "lend content", _answered_requests, partitions=self._partitions, key="request"
+        )
+        content = {"content": answers} | MergePartitions(
+            "choose content", _chosen_content, partitions=self._partitions, key="url_id", tags=(MAIN, BALANCE)
         )
         moves = {"aliases": newest[ALIASES.name]} | GatherTables("follow aliases", snapshot.moves, holds=MOVES)
         sides: dict[str, Any] = {
@@ -224,8 +227,13 @@ def _page_partition(
             yield name, piece
 
 
-def _answered_requests(lent: pa.Table | None, requests: pa.Table | None) -> Iterator[tuple[str, pa.Table]]:
-    for name, table in snapshot.answered_requests(requests, lent):
+def _answered_requests(lent: pa.Table | None, requests: pa.Table | None) -> Iterator[pa.Table]:
+    for content in borrowed.borrowed_content(requests, lent):
+        yield from bounded_slices(content)
+
+
+def _chosen_content(content: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    for name, table in snapshot.chosen_content(content):
         for piece in bounded_slices(table):
             yield name, piece
 

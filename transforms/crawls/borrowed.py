@@ -36,13 +36,17 @@ WANTED_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("key", "reque
 
 _PAGE_CONTENT = [PAGES.schema.field(name) for name in CONTENT]
 _KEYS = [pa.field("request", pa.int64()), pa.field("place", pa.int64())]
-REQUEST_SCHEMA = pa.schema([pa.field("url", pa.string()), *_KEYS])
+_ASKING = [pa.field("url", pa.string()), pa.field("rank", pa.int64())]
+REQUEST_SCHEMA = pa.schema([*_ASKING, *_KEYS])
+"""What a page asks for, the best first: requests of rank 0, then 1, ..."""
+
 LENT_SCHEMA = pa.schema([pa.field("request", pa.int64()), pa.field("key", pa.int64()), *_PAGE_CONTENT])
-BORROWED_CONTENT_SCHEMA = pa.schema([pa.field("url", pa.string()), pa.field("url_id", pa.int64()), *_PAGE_CONTENT])
+BORROWED_CONTENT_SCHEMA = pa.schema([*_ASKING, pa.field("url_id", pa.int64()), *_PAGE_CONTENT])
 
 REQUESTS_AT_ONCE = 1024
 """Requests that are answered together: one content may be asked for by very many URLs."""
 
+_VISIT = ["url", "fetched_at", "content_digest"]
 _FIRST_ERROR = 400
 OLDEST = -(1 << 62)
 """The time of what has none."""
@@ -140,40 +144,49 @@ def _is_first(*columns: Int64s) -> npt.NDArray[np.bool_]:
     return first
 
 
-def open_requests(requests: pa.Table | None, newest: pa.Table, shown: pa.Table) -> pa.Table:
-    """The pages that need content of another URL, with what they ask for (`REQUEST_SCHEMA`), sorted by URL.
+def open_requests(
+    requests: pa.Table | None, newest: pa.Table, shown: pa.Table, history: pa.Table | None = None
+) -> pa.Table:
+    """The pages that need content of another URL, with what they ask for (`REQUEST_SCHEMA`), sorted by URL and rank.
 
-    A page does if its newest visit of this kind is newer than the capture that its content is from, and found other
-    content than that. A page that is gone needs none.
+    A page asks for what its visits of this kind found, unless the capture that its content is from or another visit
+    that found the same as that is newer; for what its newest visit found first. A page that is gone needs none.
 
     Args:
         requests: keyed requests of a partition's URLs.
         newest: the newest capture of each URL (`PAGES`).
         shown: the capture that each page's content is from, in the same order (`PAGES`).
+        history: visits that found what an earlier one had found at the same URL (`HISTORY`).
     """
     if requests is None:
         return REQUEST_SCHEMA.empty_table()
-    place = pc.index_in(requests["url"], value_set=column_array(newest["url"]))
+    urls = column_array(newest["url"])
+    place = pc.index_in(requests["url"], value_set=urls)
     pages, captures = newest.take(place), shown.take(place)
-    is_newer = pc.greater(known_times(requests["fetched_at"]), known_times(captures["fetched_at"]))
-    is_same = pc.fill_null(pc.equal(requests["content_digest"], captures["content_digest"]), False)
-    tells_other = pc.and_(is_newer, pc.invert(is_same))
+    visits = pa.concat_tables([part.select(_VISIT) for part in (requests, history) if part is not None])
+    page = pc.index_in(visits["url"], value_set=urls)
+    is_same = pc.fill_null(pc.equal(visits["content_digest"], shown["content_digest"].take(page)), False)
+    confirmed = known_times(shown["fetched_at"]).to_numpy().copy()
+    np.maximum.at(confirmed, page.filter(is_same).to_numpy(), known_times(visits["fetched_at"]).filter(is_same))
+    is_newer = pc.greater(known_times(requests["fetched_at"]), pa.array(confirmed).take(place))
+    tells_other = pc.and_(is_newer, pc.invert(is_same.slice(0, requests.num_rows)))
     needed = requests.filter(pc.and_(_is_alive(pages), pc.or_(pc.invert(_tells(captures)), tells_other)))
-    time = known_times(needed["fetched_at"])
     keys = pa.table(
         {
             "url": needed["url"],
-            "time": time,
+            "time": known_times(needed["fetched_at"]),
             "has_place": needed["place"].is_valid().cast(pa.int8()),
             "request": needed["request"],
             "place": pc.fill_null(needed["place"], 0),
         }
     )
-    names = [name for name in keys.column_names if name != "url"]
-    order = pc.sort_indices(keys, sort_keys=[("url", "ascending"), *((name, "descending") for name in names)])
-    ordered = needed.take(order).select(REQUEST_SCHEMA.names).combine_chunks().cast(REQUEST_SCHEMA)
-    number = np.asarray(column_array(ordered["url"]).dictionary_encode().indices, dtype=np.int64)
-    return ordered.take(pa.array(group_starts(number)))
+    keys = keys.group_by(["url", "has_place", "request", "place"]).aggregate([("time", "max")])
+    names = ["time_max", "has_place", "request", "place"]
+    keys = keys.sort_by([("url", "ascending"), *((name, "descending") for name in names)])
+    starts = group_starts(np.asarray(column_array(keys["url"]).dictionary_encode().indices, dtype=np.int64))
+    rank = np.arange(keys.num_rows) - np.repeat(starts, np.diff(np.append(starts, keys.num_rows)))
+    place = pc.if_else(pc.equal(keys["has_place"], 1), keys["place"], None)
+    return pa.table([keys["url"], rank, keys["request"], place], schema=REQUEST_SCHEMA).combine_chunks()
 
 
 def known_times(times: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -192,15 +205,23 @@ def borrowed_content(requests: pa.Table | None, lent: pa.Table | None) -> Iterat
         return
     content = _best(lent, "key")
     known = int64s(content["key"])
-    requests = sort_rows(requests, "url")
+    requests = sort_rows(requests, "url", "rank")
     row = positions(known, int64s(requests["request"]))
     at_place = positions(known, int64s(pc.fill_null(requests["place"], 0)))
     row = np.where((row < 0) & np.asarray(column_array(requests["place"]).is_valid()), at_place, row)
     requests, row = requests.filter(pa.array(row >= 0)), row[row >= 0]
     for start in range(0, len(row), REQUESTS_AT_ONCE):
-        urls = column_array(requests["url"].slice(start, REQUESTS_AT_ONCE))
+        asking = requests.slice(start, REQUESTS_AT_ONCE)
         told = content.select(CONTENT).take(pa.array(row[start : start + REQUESTS_AT_ONCE]))
-        yield pa.table([urls, pa.array(text_ids(urls)), *told.columns], schema=BORROWED_CONTENT_SCHEMA)
+        keys = [asking["url"], asking["rank"], pa.array(text_ids(asking["url"]))]
+        yield pa.table([*keys, *told.columns], schema=BORROWED_CONTENT_SCHEMA)
+
+
+def best_content(content: pa.Table) -> pa.Table:
+    """Of the content that each page of a partition is given (`BORROWED_CONTENT_SCHEMA`) that of the smallest rank."""
+    ordered = content.sort_by([("url", "ascending"), ("rank", "ascending")]).combine_chunks()
+    number = np.asarray(column_array(ordered["url"]).dictionary_encode().indices, dtype=np.int64)
+    return ordered.take(pa.array(group_starts(number)))
 
 
 def with_borrowed(pages: pa.Table, borrowed: pa.Table | None) -> pa.Table:

@@ -37,7 +37,8 @@ from semrank.transforms.crawls.pages import (
 )
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.dates import microseconds
-from semrank.transforms.streams.json_lines import quote, read_lines
+from semrank.transforms.streams.json_lines import read_lines
+from semrank.transforms.streams.quotes import quote_page_line
 from semrank.transforms.streams.urls import canonical_url
 
 STAGE = "heritrix"
@@ -58,21 +59,22 @@ def read(stream: BinaryIO, *, source: str) -> Iterator[SourceBatch]:
     """
     builder = BatchBuilder(STAGE)
     for line in read_lines(stream):
-        described = f"{source} {quote(line.data)}"
         if line.problem is not None:
-            builder.reject(line.problem, described)
+            builder.reject(line.problem, f"{source} {quote_page_line(line.data)}")
         else:
-            _settle(builder, line.data.decode("utf-8", "replace").split(None, _FIELDS - 1), described)
+            _settle(builder, line.data, source)
         yield from builder.drain()
     yield from builder.drain(last=True)
 
 
-def _settle(builder: BatchBuilder, fields: list[str], described: str) -> None:
+def _settle(builder: BatchBuilder, line: bytes, source: str) -> None:
+    fields = line.decode("utf-8", "replace").split(None, _FIELDS - 1)
     if len(fields) < 4 or not _STATUS.fullmatch(fields[1]):
-        builder.reject("layout-unknown", described)
+        builder.reject("layout-unknown", f"{source} {quote_page_line(line)}")
         return
     fields += ["-"] * (_FIELDS - len(fields))
     logged, code, _, raw, path, via, content_type, _, begin, digest, _, annotations = fields
+    described = f"{source} {raw}"
     url, reason = canonical_url(raw)
     if url is None:
         if reason == "scheme-unsupported":

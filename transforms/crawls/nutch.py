@@ -24,7 +24,8 @@ from zoneinfo import ZoneInfo
 from semrank.transforms.crawls.pages import Fetch, page, redirect, settle_status
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.dates import microseconds
-from semrank.transforms.streams.json_lines import parse_object, quote, read_lines, whole_number
+from semrank.transforms.streams.json_lines import parse_object, read_lines, whole_number
+from semrank.transforms.streams.quotes import quote_page_line
 from semrank.transforms.streams.urls import canonical_url
 
 STAGE = "nutch"
@@ -83,17 +84,16 @@ def read(stream: BinaryIO, *, source: str, zone: str | None = None) -> Iterator[
     machine = None if zone is None else ZoneInfo(zone)
     builder = BatchBuilder(STAGE)
     for line in read_lines(stream):
-        described = f"{source} {quote(line.data)}"
         if line.problem is not None:
-            builder.reject(line.problem, described)
+            builder.reject(line.problem, f"{source} {quote_page_line(line.data)}")
         elif line.data.startswith(HEADER):
             builder.ignore("header")
         else:
             entry = _json_entry(line.data) if line.data.lstrip().startswith(b"{") else _csv_entry(line.data)
             if isinstance(entry, str):
-                builder.reject(entry, described)
+                builder.reject(entry, f"{source} {quote_page_line(line.data)}")
             else:
-                _settle(builder, entry, machine, described)
+                _settle(builder, entry, machine, f"{source} {entry.url}")
         yield from builder.drain()
     yield from builder.drain(last=True)
 

@@ -30,8 +30,9 @@ from semrank.transforms.crawls.links import PageLinks, squeeze
 from semrank.transforms.crawls.media import XHTML_TYPES, computed_type, looks_like_markup
 from semrank.transforms.crawls.pages import REDIRECT, CrawlLimits, Fetch, page, settle_status
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch, well_formed
-from semrank.transforms.streams.json_lines import parse_object, quote, read_lines, status_code
+from semrank.transforms.streams.json_lines import parse_object, read_lines, status_code
 from semrank.transforms.streams.languages import language_code
+from semrank.transforms.streams.quotes import quote_page_line
 from semrank.transforms.streams.times import written_times
 from semrank.transforms.streams.urls import canonical_url
 
@@ -63,21 +64,21 @@ def read(
     """
     builder = BatchBuilder(STAGE)
     for line in read_lines(stream, limits.max_record_bytes):
-        described = f"{source} {quote(line.data)}"
         item = parse_object(line.data) if line.problem is None else line.problem
         if isinstance(item, str):
-            builder.reject(item, described)
+            builder.reject(item, f"{source} {quote_page_line(line.data)}")
         else:
+            raw = _single(_first(item, URL_FIELDS))
+            described = f"{source} {raw if isinstance(raw, str) else ''}".rstrip()
             try:
-                _settle(builder, item, described, limits)
+                _settle(builder, item, raw, described, limits)
             except UnreadableError as cause:
                 builder.reject(cause.reason, described)
         yield from builder.drain()
     yield from builder.drain(last=True)
 
 
-def _settle(builder: BatchBuilder, item: Mapping[str, Any], described: str, limits: CrawlLimits) -> None:
-    raw = _single(_first(item, URL_FIELDS))
+def _settle(builder: BatchBuilder, item: Mapping[str, Any], raw: Any, described: str, limits: CrawlLimits) -> None:
     url, reason = canonical_url(raw if isinstance(raw, str) else "")
     if isinstance(raw, list) and raw:
         builder.reject("url-is-a-list", described)

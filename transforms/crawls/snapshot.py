@@ -223,7 +223,7 @@ def page_partition(
         captures = [pages.select(PAGES.schema.names).cast(PAGES.schema), found.newest.cast(PAGES.schema)]
         yield LENT, borrowed.lent_content(pa.concat_tables(captures), wanted)
     yield PAGES.name, found.pages
-    yield REQUESTS, borrowed.open_requests(requests, found.newest, found.shown)
+    yield REQUESTS, borrowed.open_requests(requests, found.newest, found.shown, history)
     if captured is not None:
         links = current_links(captured, found.newest, found.shown)
         yield LINKS.name, links
@@ -378,11 +378,11 @@ def moved_clicks(clicks: pa.Table, prepared: Moves) -> Iterator[tuple[str, pa.Ta
     yield BALANCE, _event("moved", CLICKS.name, count)
 
 
-def answered_requests(requests: pa.Table | None, lent: pa.Table | None) -> Iterator[tuple[str, pa.Table]]:
-    """The content that pages borrow, and how many do."""
-    for content in borrowed.borrowed_content(requests, lent):
-        yield MAIN, content
-        yield BALANCE, _event("borrowed", PAGES.name, content.num_rows)
+def chosen_content(content: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """The content that pages of a partition borrow, and how many do."""
+    best = borrowed.best_content(content)
+    yield MAIN, best
+    yield BALANCE, _event("borrowed", PAGES.name, best.num_rows)
 
 
 def _event(kind: str, name: str, count: int) -> pa.Table:

@@ -8,7 +8,6 @@ takes seconds since 1970. A number is an integer where it is whole, also as `3.0
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from typing import Any, BinaryIO
@@ -21,10 +20,11 @@ import pyarrow.json
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLICKS, LINKS, PAGES, TableSchema, conform
 from semrank.transforms.columnar.arrays import column_array
-from semrank.transforms.streams.batch import MAX_REJECT_CHARS, BatchBuilder, SourceBatch
-from semrank.transforms.streams.json_lines import parse_object, quote, read_lines, whole_number
+from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
+from semrank.transforms.streams.json_lines import parse_object, read_lines, whole_number
 from semrank.transforms.streams.lines import is_compressed
 from semrank.transforms.streams.parquet import MAGIC, read_batches, read_schema
+from semrank.transforms.streams.quotes import quote_click, quote_click_line, quote_page_line
 from semrank.transforms.streams.times import written_times
 from semrank.transforms.streams.urls import canonicalize
 
@@ -125,7 +125,7 @@ def read_parquet(
     for rows in read_batches(stream, source, columns=expected.schema.names, groups=groups):
         prepared, invalid = _prepared(rows.table, expected)
         conformed = conform(prepared, expected, check_nulls=False)
-        _settle(builder, expected, conformed, pc.coalesce(rows.reasons, invalid), _row_quote(rows.table))
+        _settle(builder, expected, conformed, pc.coalesce(rows.reasons, invalid), _quoter(rows.table, expected))
         yield from builder.drain()
     yield from builder.drain(last=True)
 
@@ -144,7 +144,7 @@ def read_json_lines(stream: BinaryIO, *, table: str, source: str) -> Iterator[So
     size = 0
     for line in read_lines(stream):
         if line.problem is not None:
-            builder.reject(line.problem, f"{source} {quote(line.data)}")
+            builder.reject(line.problem, f"{source} {_quote_line(line.data, expected)}")
             continue
         block.append(line.data)
         size += len(line.data)
@@ -160,9 +160,9 @@ def read_json_lines(stream: BinaryIO, *, table: str, source: str) -> Iterator[So
 def _settle_lines(builder: BatchBuilder, expected: TableSchema, lines: list[bytes]) -> None:
     rows = _parse_together(lines, expected)
     if rows is None:
-        rows, lines = _parse_one_by_one(builder, lines, expected)
+        rows = _parse_one_by_one(builder, lines, expected)
     prepared, invalid = _prepared(rows, expected)
-    _settle(builder, expected, conform(prepared, expected, check_nulls=False), invalid, lambda row: quote(lines[row]))
+    _settle(builder, expected, conform(prepared, expected, check_nulls=False), invalid, _quoter(rows, expected))
 
 
 def _parse_together(lines: list[bytes], expected: TableSchema) -> pa.Table | None:
@@ -188,28 +188,26 @@ def _json_type(dtype: pa.DataType) -> pa.DataType:
     return pa.int64() if pa.types.is_integer(dtype) else dtype
 
 
-def _parse_one_by_one(builder: BatchBuilder, lines: list[bytes], expected: TableSchema) -> tuple[pa.Table, list[bytes]]:
-    """The rows of the lines that are objects with values of the right kinds, and those lines."""
-    kept: list[bytes] = []
+def _parse_one_by_one(builder: BatchBuilder, lines: list[bytes], expected: TableSchema) -> pa.Table:
+    """The rows of the lines that are objects with values of the right kinds."""
     columns: list[list[Any]] = [[] for _ in expected.schema]
     for line in lines:
         parsed = parse_object(line)
         if isinstance(parsed, str):
-            builder.reject(parsed, quote(line))
+            builder.reject(parsed, _quote_line(line, expected))
             continue
         values: list[Any] = []
         for field in expected.schema:
             value, fits = _json_value(parsed.get(field.name), field.type)
             if not fits:
-                builder.reject(f"{_kebab(field.name)}-invalid", quote(line))
+                builder.reject(f"{_kebab(field.name)}-invalid", _quote_line(line, expected))
                 break
             values.append(value)
         else:
-            kept.append(line)
             for column, value in zip(columns, values, strict=True):
                 column.append(value)
     arrays = [pa.array(values, _json_type(field.type)) for values, field in zip(columns, expected.schema, strict=True)]
-    return pa.table(arrays, names=expected.schema.names), kept
+    return pa.table(arrays, names=expected.schema.names)
 
 
 def _json_value(value: Any, dtype: pa.DataType) -> tuple[Any, bool]:
@@ -367,13 +365,22 @@ def _kebab(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _row_quote(rows: pa.Table) -> Callable[[int], str]:
+def _quoter(rows: pa.Table, expected: TableSchema) -> Callable[[int], str]:
+    """What a reject row says of a row as it was read: its URLs, and when a click was."""
+
     def quoted(row: int) -> str:
-        values = {name: _value(column[row]) for name, column in zip(rows.column_names, rows.columns, strict=True)}
-        short = {key: value[:200] if isinstance(value, str) else value for key, value in values.items()}
-        return json.dumps(short, ensure_ascii=False, default=str)[:MAX_REJECT_CHARS]
+        urls = [str(_value(rows[name][row]) or "") for name in _URL_COLUMNS[expected.name] if name in rows.column_names]
+        if expected is not CLICKS:
+            return " -> ".join(urls)
+        clicked_at = _value(rows["clicked_at"][row]) if "clicked_at" in rows.column_names else None
+        return quote_click(str(clicked_at).encode(), "".join(urls).encode("utf-8", "replace"), None)
 
     return quoted
+
+
+def _quote_line(line: bytes, expected: TableSchema) -> str:
+    """The same of a line that could not be taken apart."""
+    return quote_click_line(line) if expected is CLICKS else quote_page_line(line)
 
 
 def _value(scalar: pa.Scalar) -> Any:

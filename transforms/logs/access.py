@@ -30,12 +30,12 @@ import pyarrow.compute as pc
 from semrank.transforms.columnar.arrays import column_array
 from semrank.transforms.logs.fates import Bools, Fates, Quote, Tally, truths
 from semrank.transforms.logs.options import LogOptions
-from semrank.transforms.logs.quotes import quote_line
 from semrank.transforms.logs.records import read_blocks
 from semrank.transforms.logs.robots import are_robots
 from semrank.transforms.logs.searches import ReferrerReader, escaped, site_query
 from semrank.transforms.logs.users import visitor_ids
 from semrank.transforms.logs.visits import VISITS, LogBatch
+from semrank.transforms.streams.quotes import quote_line
 from semrank.transforms.streams.spans import Bytes, Int32s, Lines, Spans, numbers_at, slices, value_spans, window
 from semrank.transforms.streams.texts import Memo
 from semrank.transforms.streams.urls import MAX_PLAIN_CHARS, PLAIN_PATH, canonical_url, host_of

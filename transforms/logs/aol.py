@@ -14,10 +14,10 @@ import numpy as np
 from semrank.transforms.logs.clicks import ClickReader, Rows, fields_of
 from semrank.transforms.logs.fates import Tally
 from semrank.transforms.logs.options import LogOptions
-from semrank.transforms.logs.quotes import quote_click_line
 from semrank.transforms.logs.records import read_blocks
 from semrank.transforms.logs.users import subject_ids
 from semrank.transforms.logs.visits import LogBatch
+from semrank.transforms.streams.quotes import quote_click_line
 from semrank.transforms.streams.spans import TAB, Fields, Lines, separate
 from semrank.transforms.streams.texts import decode
 from semrank.transforms.streams.times import spaced_times

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from semrank.transforms.logs.access import AccessReader, Requests, read_access_log, with_query
 from semrank.transforms.logs.fates import Tally
 from semrank.transforms.logs.options import LogOptions
-from semrank.transforms.logs.quotes import quote_line
 from semrank.transforms.logs.visits import LogBatch
+from semrank.transforms.streams.quotes import quote_line
 from semrank.transforms.streams.spans import Fields, Lines, separate
 from semrank.transforms.streams.times import written_times
 

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from semrank.transforms.logs.access import AccessReader, Requests, split_requests
 from semrank.transforms.logs.fates import Tally, truths
-from semrank.transforms.logs.quotes import quote_line
 from semrank.transforms.logs.users import address_of
+from semrank.transforms.streams.quotes import quote_line
 from semrank.transforms.streams.spans import (
     BACKSLASH,
     QUOTE,

@@ -31,9 +31,9 @@ from semrank.transforms.logs.access import (
 )
 from semrank.transforms.logs.fates import Tally, truths
 from semrank.transforms.logs.options import LogOptions
-from semrank.transforms.logs.quotes import quote_line, quote_request
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.json_lines import whole_number
+from semrank.transforms.streams.quotes import quote_line, quote_request
 from semrank.transforms.streams.spans import Lines, value_spans
 from semrank.transforms.streams.times import written_times
 

@@ -17,10 +17,10 @@ from semrank.schemas.tables import TIMESTAMP
 from semrank.transforms.logs.clicks import ClickReader, Rows, fields_of
 from semrank.transforms.logs.fates import Tally
 from semrank.transforms.logs.options import LogOptions
-from semrank.transforms.logs.quotes import quote_click_line
 from semrank.transforms.logs.records import read_blocks
 from semrank.transforms.logs.users import subject_ids
 from semrank.transforms.logs.visits import LogBatch
+from semrank.transforms.streams.quotes import quote_click_line
 from semrank.transforms.streams.spans import TAB, Fields, Lines
 from semrank.transforms.streams.texts import decode
 

@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 from semrank.transforms.logs.clicks import ClickReader, Rows
 from semrank.transforms.logs.fates import Tally
 from semrank.transforms.logs.options import LogOptions
-from semrank.transforms.logs.quotes import quote_click_line
 from semrank.transforms.logs.records import read_blocks
 from semrank.transforms.logs.users import subject_ids
 from semrank.transforms.logs.visits import LogBatch
+from semrank.transforms.streams.quotes import quote_click_line
 from semrank.transforms.streams.spans import TAB, Fields, Lines, separate
 from semrank.transforms.streams.texts import chinese, decode
 from semrank.transforms.streams.times import date_in_name, dense_times, spaced_times

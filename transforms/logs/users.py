@@ -15,11 +15,6 @@ ID_BYTES = 16
 """Bytes of an id: with 2^32 users two share one with probability 2^-65."""
 
 _SEPARATOR = b"\0"
-_ADDRESS = re.compile(
-    r"(?<![0-9.])(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![0-9])"
-    r"|(?<![0-9A-Za-z:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?:%[0-9A-Za-z]+)?(?![0-9A-Za-z:])"
-)
-_CLOCK = re.compile(r"[0-9]{1,4}(?::[0-9]{2}){2,3}:?")
 _LONE_ADDRESS = r"^[0-9A-Fa-f.]+$"  # the usual client, which needs no second look
 _BETWEEN_CLIENTS = re.compile(rb"(?:[\s,;|()\"'+]|%20|for=)+", re.IGNORECASE)
 _MAPPED = re.compile(rb"::ffff:(?=[0-9]+\.)", re.IGNORECASE)  # an IPv4 address as a socket of IPv6 has it
@@ -125,12 +120,3 @@ def subject_ids(format_name: str, subjects: pa.StringArray, salt: bytes) -> pa.S
     encoded = subjects.dictionary_encode()  # nulls stay nulls among the indices
     known = [f"{format_name}-{subject}".encode() for subject in encoded.dictionary.to_pylist()]
     return pa.array(hashed_ids(known, salt), pa.string()).take(encoded.indices)
-
-
-def without_addresses(record: str) -> str:
-    """A record to quote in a reject row: its network addresses are masked."""
-
-    def mask(match: re.Match[str]) -> str:
-        return match[0] if _CLOCK.fullmatch(match[0]) else "<address>"
-
-    return _ADDRESS.sub(mask, record)

@@ -26,10 +26,10 @@ from semrank.transforms.columnar.arrays import column_array, ragged
 from semrank.transforms.logs.clicks import fields_of, tidy
 from semrank.transforms.logs.fates import Fates, Tally, truths
 from semrank.transforms.logs.options import LogOptions
-from semrank.transforms.logs.quotes import quote_click_line
 from semrank.transforms.logs.records import read_blocks
 from semrank.transforms.logs.users import subject_ids
 from semrank.transforms.logs.visits import LogBatch
+from semrank.transforms.streams.quotes import quote_click_line
 from semrank.transforms.streams.spans import TAB, Fields, Lines
 from semrank.transforms.streams.texts import Memo, decode, quotable
 from semrank.transforms.streams.times import MICROSECONDS, date_in_name, spaced_times

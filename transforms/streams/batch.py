@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from semrank.schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS, TIMESTAMP, TableSchema, conform
+from semrank.transforms.streams.quotes import quote_page
 
 DEFAULT_MAX_RECORD_BYTES = 20 << 20
 """Bytes of a record's block that are taken: pages are far smaller, and what is larger is video or an archive."""
@@ -211,7 +212,7 @@ class BatchBuilder:
 
     def note(self, reason: str, record: str, *, stage: str | None = None) -> None:
         """Keep a reject row that is no record's fate: a bad link on a good page, a mark on a kept row."""
-        self.append("rejects", (self.stage if stage is None else stage, reason, record[:MAX_REJECT_CHARS]))
+        self.append("rejects", (self.stage if stage is None else stage, reason, quote_page(record)[:MAX_REJECT_CHARS]))
 
     def count(self, counter: str, events: int = 1) -> None:
         """Add to a counter of events that are no record's fate."""

@@ -65,8 +65,3 @@ def status_code(value: Any) -> int | None:
         value = int(value) if len(value.strip()) == _STATUS_DIGITS else None
     number = whole_number(value)
     return number if number is not None and len(str(number)) == _STATUS_DIGITS and number > 0 else None
-
-
-def quote(line: bytes) -> str:
-    """A line as reject rows show it."""
-    return line[: 4 * MAX_REJECT_CHARS].decode("utf-8", "replace").strip()[:MAX_REJECT_CHARS]

@@ -92,7 +92,9 @@ def test_bad_rows_are_rejected_and_good_ones_beside_them_used(change: dict[str, 
     assert (found["records"], found["used"], found["rejected"]) == (3, 2, {reason: 1})
     (reject,) = found["rejects"]
     assert (reject["stage"], reject["reason"]) == ("clicks", reason)
-    assert json.loads(reject["record"]) == {**CLICK, **change}
+    url = str(change.get("url", "http://example.com/a"))
+    quoted = [CLICK["clicked_at"] if "clicked_at" not in change else "", url if url.startswith("http:") else ""]
+    assert reject["record"].partition("(")[0].split() == list(filter(None, quoted))
 
 
 def test_keywords_stand_in_for_the_query() -> None:
@@ -150,7 +152,9 @@ def test_rejects_quote_times_in_nanoseconds() -> None:
         "clicks", {**{name: [value] for name, value in CLICK.items()}, "query": [""], "clicked_at": times}
     )
     assert found["rejected"] == {"query-missing": 1}
-    assert "2024" in found["rejects"][0]["record"] or "1709294400" in found["rejects"][0]["record"]
+    assert found["rejects"][0]["record"] in (
+        f"{time} http://example.com/a" for time in ("1709294400123456789", "2024-03-01 12:00:00.123456789+00:00")
+    )
 
 
 def test_dates_and_numbers_of_data_frames() -> None:
@@ -166,7 +170,7 @@ def test_dates_and_numbers_of_data_frames() -> None:
     assert [(row["status"], row["keywords"]) for row in found["pages"]] == [(200, ["x"]), (None, None)]
     assert found["pages"][0]["fetched_at"] == datetime(2024, 3, 1, tzinfo=UTC)
     assert found["rejected"] == {"status-invalid": 2}
-    assert json.loads(found["rejects"][1]["record"])["status"] == 1e9
+    assert [reject["record"] for reject in found["rejects"]] == ["http://c/", "http://d/"]
 
 
 NUMBERS = [

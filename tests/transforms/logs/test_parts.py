@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from semrank.transforms.logs.access import split_requests
 from semrank.transforms.logs.robots import are_robots
 from semrank.transforms.logs.searches import NO_REFERRER, ReferrerReader, engine_parameters, search_engines
-from semrank.transforms.logs.users import hashed_ids, subject_ids, visitor_ids, without_addresses
+from semrank.transforms.logs.users import hashed_ids, subject_ids, visitor_ids
 from semrank.transforms.streams.inflate import MAGIC_BYTES
 from semrank.transforms.streams.lines import is_compressed
+from semrank.transforms.streams.quotes import without_addresses
 from semrank.transforms.streams.spans import Spans, find_lines, separate, slices, value_spans
 from semrank.transforms.streams.texts import Memo, chinese, decode
 from semrank.transforms.streams.times import apache_times, date_in_name, dense_times, spaced_times, written_times

@@ -8,8 +8,8 @@ import pytest
 
 from semrank.transforms.logs.formats import FORMATS
 from semrank.transforms.logs.options import LogOptions, parse_columns
-from semrank.transforms.logs.quotes import quote_click_line, quote_line, quote_request
 from semrank.transforms.logs.users import first_client
+from semrank.transforms.streams.quotes import quote_click_line, quote_line, quote_request
 from tests.support.logs import BROWSER, combined_line, read_all
 
 FIRST, SECOND, THIRD, SIXTH = "203.0.113.9", "198.51.100.7", "192.0.2.33", "2001:db8::17"

@@ -1,15 +1,21 @@
-"""What reject rows quote of a log: an allow-list, so that no column of a log can carry a visitor's name into a table.
+"""What reject rows quote of a record: an allow-list, so that no column of an input can carry a name into a table.
 
-Of a request these are time, method, path and status; of a click, time and page. Query strings, session ids behind `;`,
-credentials, network addresses and mail addresses inside them are left out. Everything else of a line, which may name
-the client, its account or its cookies, is never quoted; the length of the line helps to find it.
+| record | quoted |
+|---|---|
+| request of an access log | time, method, path, status, and the length of the line |
+| click of a log or table | time and page, and the length of the line |
+| page, link or fetch of a crawl or table | its URLs |
+| line of a file of seeds | the line |
+
+Of the pages of requests and clicks query strings, session ids behind `;`, network addresses and mail addresses are left
+out; credentials are left out of all URLs. Everything else of a line, which may name the client, its account or its
+cookies, is never quoted.
 """
 
 from __future__ import annotations
 
 import re
 
-from semrank.transforms.logs.users import without_addresses
 from semrank.transforms.streams.texts import quotable
 
 _LOOKED_AT_BYTES = 4_000
@@ -21,7 +27,7 @@ _TIME = re.compile(
     rb"(?:Z|[+-][0-9]{2}:[0-9]{2})?)"
     rb"(?![0-9A-Za-z])"
 )
-_SECONDS = re.compile(rb"1[0-9]{9}(?:[0-9]{3}|\.[0-9]{1,9})?")
+_SECONDS = re.compile(rb"1[0-9]{9}(?:(?:[0-9]{3}){1,3}|\.[0-9]{1,9})?")
 _METHODS = (
     rb"GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|PROPFIND|PROPPATCH|MKCOL|COPY|MOVE|LOCK|UNLOCK|REPORT"
 )
@@ -31,8 +37,13 @@ _ANSWERED = re.compile(rb"\" ([1-5][0-9]{2})(?![^\s])")
 _STATUS = re.compile(rb"[1-5][0-9]{2}")
 _PAGE = re.compile(rb"(?<![^\s\",])(?:https?://|www\.)[^\s\",]+", re.IGNORECASE)
 _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
-_CREDENTIALS = re.compile(r"(?<=://)[^/?#]*@")
+_CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]*@")
 _BEHIND_PATH = re.compile(r"[?#;].*|%3[BbFf].*", re.DOTALL)
+_ADDRESS = re.compile(
+    r"(?<![0-9.])(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![0-9])"
+    r"|(?<![0-9A-Za-z:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?:%[0-9A-Za-z]+)?(?![0-9A-Za-z:])"
+)
+_CLOCK = re.compile(r"[0-9]{1,4}(?::[0-9]{2}){2,3}:?")
 _MAIL = re.compile(r"[^\s/@=&]+(?:@|%40)[^\s/@&]+")
 
 
@@ -60,16 +71,27 @@ def quote_line(line: bytes) -> str:
     return quote_request(head, method, target, answered[1] if answered else None, len(line))
 
 
-def quote_click(time: bytes | None, url: bytes | None, size: int) -> str:
-    """A row of a click log for a reject row: when it was, and host and path of the page."""
+def quote_click(time: bytes | None, url: bytes | None, size: int | None) -> str:
+    """A row of a click log or table for a reject row: when it was, and host and path of the page."""
     page = _PAGE.search(b"" if url is None else url[:_LOOKED_AT_BYTES])
-    parts = [_time(time), _address(page[0]) if page else None]
-    return " ".join([*filter(None, parts), _size(size)])
+    parts = [_time(time), _cleaned(quote_page(quotable(page[0]))) if page else None]
+    return " ".join([*filter(None, parts), *([] if size is None else [_size(size)])])
 
 
 def quote_click_line(line: bytes) -> str:
     """A line of a click log for a reject row, in whatever layout it is."""
     return quote_click(line[:_LOOKED_AT_BYTES], line, len(line))
+
+
+def quote_page(url: str) -> str:
+    """The URL of a page, link or fetch for a reject row."""
+    return _CREDENTIALS.sub("", url)
+
+
+def quote_page_line(line: bytes) -> str:
+    """A line about a page or fetch for a reject row, in whatever layout it is: the first URL in it."""
+    page = _PAGE.search(line[:_LOOKED_AT_BYTES])
+    return quote_page(quotable(page[0])) if page else ""
 
 
 def _size(size: int) -> str:
@@ -94,10 +116,15 @@ def _path(target: bytes | None) -> str | None:
     return _cleaned(text) if text.startswith("/") else None
 
 
-def _address(url: bytes) -> str:
-    return _cleaned(_CREDENTIALS.sub("", quotable(url)))
-
-
 def _cleaned(text: str) -> str:
     path = _BEHIND_PATH.sub("", text)[:_PATH_CHARS]
     return without_addresses(_MAIL.sub("<account>", path))
+
+
+def without_addresses(record: str) -> str:
+    """A record to quote in a reject row: its network addresses are masked."""
+
+    def mask(match: re.Match[str]) -> str:
+        return match[0] if _CLOCK.fullmatch(match[0]) else "<address>"
+
+    return _ADDRESS.sub(mask, record)
