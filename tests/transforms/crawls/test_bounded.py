@@ -53,7 +53,7 @@ def test_compiled_code_is_ended_and_reading_goes_on() -> None:
 
 
 ASKING = f"""
-from semrank.transforms.sources import bounded
+from semrank.transforms.crawls import bounded
 page = b"<a href=x>words</a>" * 100_000
 bounded.read_page(page, url={URL!r})
 print("asking", flush=True)
