@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from semrank.transforms.crawls import cc_index, heritrix, nutch, scrapy, tables, warc
-from tests.transforms.crawls.crawls import http, together
-from tests.transforms.crawls.crawls import warc as record
+from tests.support.crawls import http, together
+from tests.support.crawls import warc as record
 
 SECRETS = ("jane", "s3cret", "sessionid", "203.0.113.9")
 URL = "http://jane:s3cret@h..example/page"
