@@ -6,9 +6,18 @@ import argparse
 from dataclasses import dataclass
 from typing import Any
 
-from semrank.pipelines import evidence, folders
+from semrank.pipelines import folders
 from semrank.pipelines.answers import answer, counted
 from semrank.pipelines.config import PAPER_PROFILES, RoundConfig, stored_config
+from semrank.pipelines.explanation import (
+    matched_pairs,
+    place_in_harvest,
+    queue_clicks,
+    queue_links,
+    queue_of,
+    selection_around,
+    urls_alike,
+)
 from semrank.pipelines.manifest import Manifest, use_parameters_of
 from semrank.pipelines.options import add_options, option, read_options, required
 from semrank.pipelines.score_terms import score_facts, score_lines
@@ -93,11 +102,11 @@ def explanation(folder: str, url: str, *, snapshot: str | None = None, brief: bo
         "parameters": {name: value for name, value in config.as_dict().items() if name in _PARAMETERS},
         "threshold": manifest.entries.get("threshold", config.least_score),
         "score_terms": score_facts(row, config.weight, config.ranker, _scale(folder)),
-        "selection": evidence.selection_around(folder, row, config),
+        "selection": selection_around(folder, row, config),
         "base_concept": _concept(folder, _BASE_CONCEPTS, row["base_concept"]),
         "current_concept": _concept(folder, _CURRENT_CONCEPTS, row["current_concept"]) if written else None,
         "keywords": [folders.find_row(folder, KEYWORDS, "keyword", word) for word in words],
-        "pairs": evidence.matched_pairs(folder, config, row["matches"]),
+        "pairs": matched_pairs(folder, config, row["matches"]),
         "links": None,
         "clicks": None,
         "snapshot": None,
@@ -129,17 +138,17 @@ def _from_snapshot(folder: str, manifest: Manifest, url: str, snapshot: str | No
         return {
             "snapshot": f"the snapshot {path} was replaced; give the original with --snapshot to list links and clicks"
         }
-    queue = evidence.queue_of(folder)
+    queue = queue_of(folder)
     return {
-        "links": evidence.queue_links(path, url, queue),
-        "clicks": evidence.queue_clicks(path, url, queue),
+        "links": queue_links(path, url, queue),
+        "clicks": queue_clicks(path, url, queue),
         "snapshot": path,
     }
 
 
 def _absent(folder: str, url: str, config: RoundConfig) -> str:
     """Why a URL may not be in a frontier, with those that may have been meant."""
-    place = evidence.place_in_harvest(folder, url)
+    place = place_in_harvest(folder, url)
     if place is not None:
         only_new = "" if config.mix is not None else ", and only rounds with --mix rank such pages again"
         reason = {
@@ -148,7 +157,7 @@ def _absent(folder: str, url: str, config: RoundConfig) -> str:
             "chosen": f"an earlier round chose it{only_new}",
         }[place]
         return f"{url}: is not in the frontier of {folder}: {reason}"
-    alike = evidence.urls_alike(folder, url)
+    alike = urls_alike(folder, url)
     hint = f"; similar URLs: {', '.join(alike)}" if alike else "; its host has no similar URL"
     return f"{url}: is not in the frontier of {folder}: no page that the crawl chose links to it{hint}"
 

@@ -58,10 +58,10 @@ def finish_round(folder: str) -> str:
         raise InputError(f"--round {folder}: has no {PENDING}, expected a round whose job was submitted")
     if files.is_local(folder) and not lock_folder(folder):
         raise InputError(f"--round {folder}: another run is writing to it, expected a round whose job was submitted")
-    told = Manifest(pending, files.read_json(pending))
-    config = stored_config(told.members("parameters"), pending)
-    begin, inputs = told.number("started"), told.members("inputs")
-    if (topic := stored_topic(told)) is not None:
+    stored = Manifest(pending, files.read_json(pending))
+    config = stored_config(stored.members("parameters"), pending)
+    begin, inputs = stored.number("started"), stored.members("inputs")
+    if (topic := stored_topic(stored)) is not None:
         inputs = {**inputs, "topic": topic}
     # The order is cut last of all, so a job that ended early has written no frontier.
     if not folders.table_files(folder, "frontier"):

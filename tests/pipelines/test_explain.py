@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from semrank.pipelines import evidence, folders
+from semrank.pipelines import explanation as module
+from semrank.pipelines import folders
 from semrank.pipelines.cli import main
 from semrank.pipelines.config import RoundConfig, stored_config
 from semrank.pipelines.explain import explanation
@@ -89,11 +90,11 @@ def test_the_hierarchy_explained_is_the_one_that_ranked(place: Path) -> None:
     words = keywords["keyword"].combine_chunks()
     number = {word: index for index, word in enumerate(words.to_pylist())}
     relations = folders.read_table(folder, RELATIONS)
-    hierarchy = evidence._hierarchy(keywords, relations, words, config_of(folder))
+    hierarchy = module._hierarchy(keywords, relations, words, config_of(folder))
     matches = [match for row in rows_of(folder) for match in row["matches"]]
     for match in matches:
         assert ics(hierarchy, number[match["base"]], number[match["current"]]) == match["ics"]
-    told = evidence.matched_pairs(folder, config_of(folder), matches)
+    told = module.matched_pairs(folder, config_of(folder), matches)
     assert {"same", "ISA", "ancestor"} <= {pair["why"] for pair in told}
     parts = {(row["source"], row["target"]) for row in relations.to_pylist() if row["relation"] == "PART_OF"}
     for pair in told:
@@ -108,7 +109,7 @@ def test_the_hierarchy_explained_is_the_one_that_ranked(place: Path) -> None:
 def test_a_word_that_the_round_does_not_know_is_said_to_be_so(place: Path) -> None:
     folder = rank(place, "paper-2013")
     pair = {"base": "heron", "current": "no-such-word", "ics": 0.5}
-    assert evidence.matched_pairs(folder, config_of(folder), [pair]) == [{**pair, "why": "unknown"}]
+    assert module.matched_pairs(folder, config_of(folder), [pair]) == [{**pair, "why": "unknown"}]
 
 
 def test_what_the_caps_did(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

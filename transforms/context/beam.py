@@ -192,12 +192,12 @@ class DescribeUrls(beam.PTransform[Any, Any]):
             "prepare": partial(_wanted, bits=self._partitions.filter_bits, page_rows=self._page_rows),
             "holds": HARVEST,
         }
-        said = self._pages(pipeline, about)
-        evidence, words = self._evidence(found, said, about)
-        made = self._urls(evidence, said)
+        page_facts = self._pages(pipeline, about)
+        evidence, words = self._evidence(found, page_facts, about)
+        results = self._urls(evidence, page_facts)
         digests = (
             found[DIGESTS],
-            said[pages.DIGESTS],
+            page_facts[pages.DIGESTS],
             self._clicks.digests,
             self._harvest.digests,
         ) | "all ids" >> beam.Flatten()
@@ -210,10 +210,10 @@ class DescribeUrls(beam.PTransform[Any, Any]):
         )
         # Nothing follows from this step: it ends the run where URLs share an id.
         {"ids": shared} | GatherTables("refuse shared ids", _refuse_shared)
-        named = self._vocabularies([*words, made[pages.WORDS]], made) if request.words else {}
+        named = self._vocabularies([*words, results[pages.WORDS]], results) if request.words else {}
         descriptions = None
         if request.descriptions:
-            descriptions = made[DESCRIPTIONS] | MapTables(
+            descriptions = results[DESCRIPTIONS] | MapTables(
                 "number descriptions",
                 describe.number_descriptions,
                 sides={"vocabulary": named[DESCRIPTIONS]},
@@ -221,26 +221,28 @@ class DescribeUrls(beam.PTransform[Any, Any]):
                 holds=DESCRIBED,
             )
         return UrlFacts(
-            made[objects.BASE],
-            made[MAIN],
+            results[objects.BASE],
+            results[MAIN],
             current,
-            made[UNKNOWN],
+            results[UNKNOWN],
             named[MAIN] if request.contexts else None,
             descriptions,
             named[DESCRIPTIONS] if request.descriptions else None,
-            made[NODES] if request.nodes else None,
+            results[NODES] if request.nodes else None,
             found[LINKS] if request.links else None,
-            said[pages.DRAWN] if request.words else None,
+            page_facts[pages.DRAWN] if request.words else None,
         )
 
-    def _evidence(self, found: Any, said: Any, about: dict[str, Any]) -> tuple[dict[str, Collection], list[Collection]]:
+    def _evidence(
+        self, found: Any, page_facts: Any, about: dict[str, Any]
+    ) -> tuple[dict[str, Collection], list[Collection]]:
         """The evidence about each URL by kind, and its words."""
         request = self._request
         evidence: dict[str, Collection] = {
             "harvest": self._harvest.urls,
             "discovered": found[DISCOVERED],
             "known": found[KNOWN],
-            "fetched": said[pages.FETCHED],
+            "fetched": page_facts[pages.FETCHED],
         }
         words: list[Collection] = []
         clicked = self._clicks.edges | MapTables(
@@ -251,27 +253,27 @@ class DescribeUrls(beam.PTransform[Any, Any]):
         )
         evidence["edges"] = (found[EDGES], clicked[MAIN]) | "all edges" >> beam.Flatten()
         if request.words:
-            evidence |= {kind: said[kind] for kind in (pages.TERMS, pages.GIVEN)}
+            evidence |= {kind: page_facts[kind] for kind in (pages.TERMS, pages.GIVEN)}
             evidence["clicked"] = self._clicks.url_clicks | MapTables("choose clicked words", _wanted_clicks, **about)
-            words += [said[pages.WORDS], self._clicks.words]
+            words += [page_facts[pages.WORDS], self._clicks.words]
         if request.contexts:
-            heard = found[ANCHORS] | MapTables(
+            anchors = found[ANCHORS] | MapTables(
                 "read words of anchors",
                 partial(_anchor_words, language=self._settings.language, nouns=self._settings.nouns),
                 **about,
                 tags=(MAIN, pages.WORDS),
             )
-            evidence["anchors"] = heard[MAIN]
-            words.append(heard[pages.WORDS])
+            evidence["anchors"] = anchors[MAIN]
+            words.append(anchors[pages.WORDS])
         if request.descriptions:
-            around = {"sources": said[pages.SOURCES], "anchored": found[describe.ANCHORED]} | MergePartitions(
+            around = {"sources": page_facts[pages.SOURCES], "anchored": found[describe.ANCHORED]} | MergePartitions(
                 "read words around anchors",
                 partial(describe.anchor_evidence, language=self._settings.language, nouns=self._settings.nouns),
                 partitions=self._partitions.urls,
                 key="url_id",
                 tags=_AROUND_KINDS,
             )
-            evidence |= {"lead": said[pages.LEAD], "linkers": found[describe.LINKERS], "near": clicked[NEAR]}
+            evidence |= {"lead": page_facts[pages.LEAD], "linkers": found[describe.LINKERS], "near": clicked[NEAR]}
             evidence |= {kind: around[kind] for kind in (describe.ANCHOR, describe.AROUND)}
             words.append(around[pages.WORDS])
         return evidence, words
@@ -314,17 +316,17 @@ class DescribeUrls(beam.PTransform[Any, Any]):
             | MapTables("read words of pages" if request.words else "choose pages", read, **about, tags=_PAGE_KINDS)
         )
 
-    def _urls(self, evidence: dict[str, Collection], said: Any) -> Any:
+    def _urls(self, evidence: dict[str, Collection], page_facts: Any) -> Any:
         sides = {"harvested": self._harvest.ids}
         if self._request.contexts:
-            frequencies = {"frequencies": said[pages.FREQUENCIES]} | MergePartitions(
+            frequencies = {"frequencies": page_facts[pages.FREQUENCIES]} | MergePartitions(
                 "count documents of words",
                 pages.frequent_words,
                 partitions=self._partitions.pages,
                 key="word_id",
                 combine={"frequencies": partial(sum_by_key, counts="documents")},
             )
-            sides |= {"frequencies": frequencies, "documents": said[pages.DOCUMENTS]}
+            sides |= {"frequencies": frequencies, "documents": page_facts[pages.DOCUMENTS]}
         return evidence | MergePartitions(
             "describe URLs",
             partial(_described, request=self._request, settings=self._settings),
@@ -337,12 +339,12 @@ class DescribeUrls(beam.PTransform[Any, Any]):
             holds=HARVEST,
         )
 
-    def _vocabularies(self, words: list[Collection], made: Any) -> Any:
+    def _vocabularies(self, words: list[Collection], results: Any) -> Any:
         inputs = {"words": words | "all words" >> beam.Flatten()}
         if self._request.contexts:
-            inputs |= {"supports": made[objects.SUPPORTS], "clicks": self._clicks.word_clicks}
+            inputs |= {"supports": results[objects.SUPPORTS], "clicks": self._clicks.word_clicks}
         if self._request.descriptions:
-            inputs["places"] = made[PLACES]
+            inputs["places"] = results[PLACES]
         named = inputs | MergePartitions(
             "name words",
             _named_words,
@@ -471,22 +473,24 @@ def _described(
     request: Request,
     settings: objects.ObjectSettings,
     harvest: pa.Table | None = None,
-    **told: pa.Table | None,
+    **tables: pa.Table | None,
 ) -> Iterator[tuple[str, pa.Table]]:
     """The objects of one partition of URLs, their descriptions, and what else is requested."""
     harvest = HARVEST_SCHEMA.empty_table() if harvest is None else harvest
     queue = harvest.filter(harvest["queued"]).select(links.DISCOVERED_SCHEMA.names)
     if request.words:
-        terms, words = pages.address_words(*_addressed(harvest, told, request), settings.language, nouns=settings.nouns)
-        told["addresses"] = terms
+        terms, words = pages.address_words(
+            *_addressed(harvest, tables, request), settings.language, nouns=settings.nouns
+        )
+        tables["addresses"] = terms
         yield pages.WORDS, words
-    evidence = Evidence(queue=queue, harvested=harvest.select(describe.HARVESTED_SCHEMA.names), **told)
-    made = dict(objects.make_objects(evidence, prepared.words, settings))
-    yield from made.items()
-    base = np.unique(int64s(made[objects.BASE]["url_id"])) if made else np.zeros(0, dtype=np.int64)
+    evidence = Evidence(queue=queue, harvested=harvest.select(describe.HARVESTED_SCHEMA.names), **tables)
+    results = dict(objects.make_objects(evidence, prepared.words, settings))
+    yield from results.items()
+    base = np.unique(int64s(results[objects.BASE]["url_id"])) if results else np.zeros(0, dtype=np.int64)
     yield UNKNOWN, queue.filter(pa.array(~members(base, int64s(queue["url_id"]))))
     if request.nodes:
-        yield NODES, objects.graph_nodes(made.get(MAIN), harvest)
+        yield NODES, objects.graph_nodes(results.get(MAIN), harvest)
     if request.descriptions:
         for kind, table in describe.describe_urls(evidence, prepared.harvested):
             yield DESCRIPTIONS if kind == MAIN else PLACES, table
@@ -502,15 +506,15 @@ _COMBINED: dict[str, Combine] = {
 """Rows of one URL in several parts are added up before the exchange."""
 
 
-def _addressed(harvest: pa.Table, told: dict[str, pa.Table | None], request: Request) -> tuple[Int64s, pa.Array]:
+def _addressed(harvest: pa.Table, tables: dict[str, pa.Table | None], request: Request) -> tuple[Int64s, pa.Array]:
     """Ids and addresses of the URLs whose addresses' words count: known ones; for contexts undescribed ones."""
-    seen = [int64s(table["url_id"]) for name in ("known", "fetched") if (table := told[name]) is not None]
+    seen = [int64s(table["url_id"]) for name in ("known", "fetched") if (table := tables[name]) is not None]
     mentioned = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *seen]))
     rows = [harvest.filter(pa.array(members(mentioned, int64s(harvest["url_id"]))))]
-    rows += [table for table in (told["discovered"],) if table is not None]
+    rows += [table for table in (tables["discovered"],) if table is not None]
     urls = pa.concat_tables([table.select(links.DISCOVERED_SCHEMA.names) for table in rows])
     ids, first = np.unique(int64s(urls["url_id"]), return_index=True)
-    fetched = told["fetched"]
+    fetched = tables["fetched"]
     if not request.descriptions and fetched is not None:
         described = np.unique(int64s(fetched.filter(fetched["described"])["url_id"]))
         kept = ~members(described, ids)

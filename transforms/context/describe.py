@@ -86,11 +86,11 @@ def link_evidence(table: pa.Table, links: Links, harvested: Int64s) -> Iterator[
         (kind, table): `linkers` (`NEIGHBOUR_SCHEMA`); `anchored` (`ANCHORED_SCHEMA`).
     """
     place = positions(harvested, links.source)
-    told = (place >= 0) & links.followed & (links.source != links.target)
-    yield LINKERS, _neighbours(links.target[told], place[told], np.ones(int(told.sum()), dtype=np.int64))
+    kept = (place >= 0) & links.followed & (links.source != links.target)
+    yield LINKERS, _neighbours(links.target[kept], place[kept], np.ones(int(kept.sum()), dtype=np.int64))
 
     anchors = column_array(table["anchor_text"])
-    rows = np.flatnonzero(told & bools(pc.is_valid(anchors)))
+    rows = np.flatnonzero(kept & bools(pc.is_valid(anchors)))
     anchored = [pa.array(links.source[rows]), pa.array(links.target[rows]), anchors.take(pa.array(rows))]
     yield ANCHORED, distinct_rows(pa.table(anchored, schema=ANCHORED_SCHEMA))
 
@@ -243,12 +243,12 @@ def anchor_evidence(
     if anchored is None:
         return
     anchored = distinct_rows(anchored)
-    told = anchor_words(sources, anchored, language, nouns=nouns)
+    found = anchor_words(sources, anchored, language, nouns=nouns)
     targets = int64s(anchored["target_id"])
-    digests = text_digests(told.words)
-    yield ANCHOR, word_counts(targets, told.anchor_row, digests[told.anchor_word, 0])
-    yield AROUND, word_counts(targets, told.around_row, digests[told.around_word, 0])
-    yield WORDS, words_table(told.words, digests)
+    digests = text_digests(found.words)
+    yield ANCHOR, word_counts(targets, found.anchor_row, digests[found.anchor_word, 0])
+    yield AROUND, word_counts(targets, found.around_row, digests[found.around_word, 0])
+    yield WORDS, words_table(found.words, digests)
 
 
 def describe_urls(evidence: Evidence, harvested: Int64s) -> Iterator[tuple[str, pa.Table]]:

@@ -47,9 +47,9 @@ class Facts:
 
 def document_words(descriptions: Descriptions) -> sparse.csr_array:
     """Which words a URL has, bool[n, v]: those of its text where described, else of its anchors and around them."""
-    told = sparse.csr_array(descriptions.anchor + descriptions.around)
-    told.data = told.data * np.repeat(~descriptions.described, np.diff(told.indptr))
-    words = sparse.csr_array(descriptions.text + told)
+    link_words = sparse.csr_array(descriptions.anchor + descriptions.around)
+    link_words.data = link_words.data * np.repeat(~descriptions.described, np.diff(link_words.indptr))
+    words = sparse.csr_array(descriptions.text + link_words)
     words.eliminate_zeros()
     return sparse.csr_array(words > 0)
 

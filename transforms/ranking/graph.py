@@ -283,13 +283,14 @@ class Method(ABC):
 
     def moved(self, state: State, vectors: dict[str, Vector], residual: float) -> State:
         """The state after a whole step that changed so much."""
-        made = state.convergence.iterations + 1
-        return State(state.around, vectors, Convergence(made, residual, residual <= self.iteration.tolerance))
+        iterations = state.convergence.iterations + 1
+        converged = residual <= self.iteration.tolerance
+        return State(state.around, vectors, Convergence(iterations, residual, converged))
 
     def ended(self, state: State) -> bool:
         """Whether no further step is to be made."""
-        made = state.convergence
-        return made.converged or made.iterations >= self.iteration.max_iterations
+        so_far = state.convergence
+        return so_far.converged or so_far.iterations >= self.iteration.max_iterations
 
 
 def exact_terms(values: Float64s) -> Float64s:

@@ -72,9 +72,9 @@ class RankByGraph(beam.PTransform[Any, Any]):
             edges = inputs["links"] | MapTables("choose links of known", graph.known_edges, sides={"nodes": nodes})
             solved = {"nodes": nodes, "edges": edges}
             finish = partial(_scores, ranker=self._ranker, level=self._level, iteration=self._iteration)
-        made = solved | GatherTables(f"score by {self._ranker}", finish, tags=(MAIN, _CONVERGENCE), holds=GRAPH)
-        made[_CONVERGENCE] | "report convergence" >> beam.ParDo(_Report(self._ranker)).with_output_types(pa.Table)
-        return made[MAIN]  # type: ignore[no-any-return]
+        results = solved | GatherTables(f"score by {self._ranker}", finish, tags=(MAIN, _CONVERGENCE), holds=GRAPH)
+        results[_CONVERGENCE] | "report convergence" >> beam.ParDo(_Report(self._ranker)).with_output_types(pa.Table)
+        return results[MAIN]  # type: ignore[no-any-return]
 
 
 def make_step(ranker: str, making: Making) -> RankByGraph | RankByInducedGraph:
@@ -90,7 +90,7 @@ def _scores(
 ) -> Iterator[tuple[str, pa.Table]]:
     scored, convergence = module(ranker).scores(graph.Graph.of_tables(nodes, edges, level=level), iteration)
     yield MAIN, scored
-    yield _CONVERGENCE, _told(convergence)
+    yield _CONVERGENCE, _convergence_table(convergence)
 
 
 def _block_scores(
@@ -106,7 +106,7 @@ def _block_scores(
     yield MAIN, module(ranker).table(Nodes.of_table(nodes, level=level), states)
     ends = [state.convergence for state in states]
     every = all(end.converged for end in ends)
-    yield _CONVERGENCE, _told(Convergence(ends[-1].iterations, ends[-1].residual, every))
+    yield _CONVERGENCE, _convergence_table(Convergence(ends[-1].iterations, ends[-1].residual, every))
 
 
 def _last_states(
@@ -114,7 +114,7 @@ def _last_states(
 ) -> tuple[State, ...]:
     known = _around_of(around)
     return tuple(
-        _state_of(method, known, solved[f"state{i}"], solved[f"told{i}"], 0) for i, method in enumerate(methods)
+        _state_of(method, known, solved[f"state{i}"], solved[f"convergence{i}"], 0) for i, method in enumerate(methods)
     )
 
 
@@ -122,8 +122,8 @@ class _SolveInBlocks(beam.PTransform[Any, Any]):
     """Last states of methods over edges in blocks.
 
     The input is a dict with `nodes` (distinct, one collection of `graph.NODE_SCHEMA`) and `links`. Gives a dict of
-    small collections: `nodes`, `around` and, for the i-th method, `state{i}` and `told{i}`. A worker holds the values
-    of all nodes, and never more edges than those of a block.
+    small collections: `nodes`, `around` and, for the i-th method, `state{i}` and `convergence{i}`. A worker holds the
+    values of all nodes, and never more edges than those of a block.
 
     Args:
         methods: the methods.
@@ -171,13 +171,13 @@ class _SolveInBlocks(beam.PTransform[Any, Any]):
                     )
                     state = {
                         "state": state[MAIN],
-                        "told": state[_CONVERGENCE],
+                        "convergence": state[_CONVERGENCE],
                         "around": around,
                         "products": products,
                     } | GatherTables(
                         f"follow {label}", partial(_follow, method=method, product=product), tags=_STATE_TAGS
                     )
-            solved[f"state{i}"], solved[f"told{i}"] = state[MAIN], state[_CONVERGENCE]
+            solved[f"state{i}"], solved[f"convergence{i}"] = state[MAIN], state[_CONVERGENCE]
         return solved
 
 
@@ -220,17 +220,17 @@ def _start(around: pa.Table | None, *, method: Method) -> Iterator[tuple[str, pa
 
 def _follow(
     state: pa.Table | None,
-    told: pa.Table | None,
+    convergence: pa.Table | None,
     around: pa.Table | None,
     products: pa.Table | None,
     *,
     method: Method,
     product: int,
 ) -> Iterator[tuple[str, pa.Table]]:
-    before = _state_of(method, _around_of(around), state, told, product)
+    before = _state_of(method, _around_of(around), state, convergence, product)
     if method.ended(before):
         yield MAIN, _vector_table(before.vectors)
-        yield _CONVERGENCE, _told(before.convergence)
+        yield _CONVERGENCE, _convergence_table(before.convergence)
         return
     factor = method.factor(before)
     joined = np.zeros_like(factor)
@@ -243,7 +243,7 @@ def _follow(
 def _state_tables(method: Method, state: State) -> Iterator[tuple[str, pa.Table]]:
     """A state's vectors, how far it is, and where there is a further step what its edges are multiplied by."""
     yield MAIN, _vector_table(state.vectors)
-    yield _CONVERGENCE, _told(state.convergence)
+    yield _CONVERGENCE, _convergence_table(state.convergence)
     if not method.ended(state):
         yield _FACTOR, _vector_table({_FACTOR: method.factor(state)})
 
@@ -254,12 +254,12 @@ def _vector_table(vectors: Mapping[str, graph.Vector]) -> pa.Table:
 
 
 def _state_of(
-    method: Method, around: Surroundings, state: pa.Table | None, told: pa.Table | None, product: int
+    method: Method, around: Surroundings, state: pa.Table | None, convergence: pa.Table | None, product: int
 ) -> State:
-    if state is None or told is None:
+    if state is None or convergence is None:
         # Tables without rows don't travel: there are no nodes.
         return method.start(around)
-    return State(around, _vectors_of(state), Convergence(**told.to_pylist()[0]), product)
+    return State(around, _vectors_of(state), Convergence(**convergence.to_pylist()[0]), product)
 
 
 def _vectors_of(table: pa.Table) -> dict[str, graph.Vector]:
@@ -334,9 +334,9 @@ def _quality_table(nodes: pa.Table | None, values: Float64s, by: str) -> pa.Tabl
     return pa.table([ids, np.round(values, SCORE_DECIMALS + 3)], schema=QUALITY_SCHEMA)
 
 
-def _told(convergence: Convergence) -> pa.Table:
-    told = [[convergence.iterations], [convergence.residual], [convergence.converged]]
-    return pa.table(told, schema=CONVERGENCE_SCHEMA)
+def _convergence_table(convergence: Convergence) -> pa.Table:
+    row = [[convergence.iterations], [convergence.residual], [convergence.converged]]
+    return pa.table(row, schema=CONVERGENCE_SCHEMA)
 
 
 class _Report(beam.DoFn):
@@ -345,8 +345,8 @@ class _Report(beam.DoFn):
     def __init__(self, ranker: str) -> None:
         self._counters = {name: Metrics.counter(NAMESPACE, f"{ranker}/{name}") for name in CONVERGENCE_SCHEMA.names}
 
-    def process(self, told: pa.Table) -> Iterator[pa.Table]:
-        for row in told.to_pylist():
+    def process(self, convergence: pa.Table) -> Iterator[pa.Table]:
+        for row in convergence.to_pylist():
             self._counters["iterations"].inc(row["iterations"])
             self._counters["residual"].inc(round(row["residual"] * 1e15))
             self._counters["converged"].inc(int(row["converged"]))

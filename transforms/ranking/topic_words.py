@@ -32,9 +32,9 @@ SIZE_SCHEMA = pa.schema([pa.field("urls", pa.int64()), pa.field("words", pa.int6
 def page_words(descriptions: Descriptions) -> sparse.csr_array:
     """Occurrences of words that a URL is judged by, CSR int64[n, v] with ascending word numbers and no zeros."""
     clicked = (descriptions.query > 0).astype(np.int64)
-    told = sparse.csr_array(descriptions.anchor + descriptions.around + clicked)
-    told.data *= np.repeat(~descriptions.described, np.diff(told.indptr))
-    words = sparse.csr_array(descriptions.text + told)
+    from_others = sparse.csr_array(descriptions.anchor + descriptions.around + clicked)
+    from_others.data *= np.repeat(~descriptions.described, np.diff(from_others.indptr))
+    words = sparse.csr_array(descriptions.text + from_others)
     words.sum_duplicates()
     words.eliminate_zeros()
     return words

@@ -305,11 +305,11 @@ def make_round(
         addresses=addresses,
         clicked=_rows_of(log.url_clicks, wanted),
     )
-    made = dict(make_objects(evidence, _corpus(web, queue, known), reading.objects))
+    results = dict(make_objects(evidence, _corpus(web, queue, known), reading.objects))
     words = pa.concat_tables([web.words, log.words, address_names])
-    vocabulary = _vocabulary(made.get(SUPPORTS), words, log)
+    vocabulary = _vocabulary(results.get(SUPPORTS), words, log)
     ids = int64s(vocabulary["word_id"])
-    base, current = (number_words(made.get(kind, OBJECT_SCHEMA.empty_table()), ids) for kind in (BASE, MAIN))
+    base, current = (number_words(results.get(kind, OBJECT_SCHEMA.empty_table()), ids) for kind in (BASE, MAIN))
     clicked = members(log.clicked, links.source) & members(log.clicked, links.target) & links.followed
     return Round(
         base,
@@ -324,8 +324,8 @@ def _addresses(
 ) -> tuple[pa.Table, pa.Table]:
     """Words of the addresses of the URLs whose own content is not known."""
     urls = pa.concat_tables([queue.select(discovered.column_names), discovered])
-    told = web.fetched.filter(web.fetched["described"])
-    described = np.intersect1d(int64s(told["url_id"]), known)
+    pages = web.fetched.filter(web.fetched["described"])
+    described = np.intersect1d(int64s(pages["url_id"]), known)
     urls = urls.filter(pa.array(~members(described, int64s(urls["url_id"]))))
     return address_words(int64s(urls["url_id"]), column_array(urls["url"]), settings.language, nouns=settings.nouns)
 

@@ -134,23 +134,23 @@ class Web:
             _url_ids(pages["url"], links["source_url"], links["target_url"], clicks["url"]),
             IdFilter.from_segments(None, MIN_BITS),
         )
-        said = _gathered(read_pages(pages.select(COLUMNS), wanted, language, every=False, lead=True, nouns=nouns))
+        page_facts = _gathered(read_pages(pages.select(COLUMNS), wanted, language, every=False, lead=True, nouns=nouns))
         rows = read_links(links)
         linked = _gathered(describe.link_evidence(links, rows, wanted.harvested))
         anchored = linked.pop(describe.ANCHORED, describe.ANCHORED_SCHEMA.empty_table())
-        anchors, told = _anchor_tables(said.pop(SOURCES, None), anchored, language, nouns)
+        anchors, anchor_terms = _anchor_tables(page_facts.pop(SOURCES, None), anchored, language, nouns)
         read = read_clicks(clicks, partial(lemmas_of, fallback=language, nouns=nouns))
         addresses, address_names = _addresses(pages, links, language, nouns)
         terms = {
-            "text": pa.concat_tables([said[TERMS], said[GIVEN]]),
-            "lead": said[LEAD],
+            "text": pa.concat_tables([page_facts[TERMS], page_facts[GIVEN]]),
+            "lead": page_facts[LEAD],
             "address": addresses,
-            "anchor": told[describe.ANCHOR],
-            "around": told[describe.AROUND],
+            "anchor": anchor_terms[describe.ANCHOR],
+            "around": anchor_terms[describe.AROUND],
             "query": url_word_clicks(read).rename_columns(addresses.column_names),
         }
         words, numbers = _vocabulary(
-            [said[WORDS], address_names, told[WORDS], read.words.cast(WORD_SCHEMA)], list(terms.values())
+            [page_facts[WORDS], address_names, anchor_terms[WORDS], read.words.cast(WORD_SCHEMA)], list(terms.values())
         )
         url = wanted.harvested
         matrices = {
@@ -160,10 +160,10 @@ class Web:
         size = (len(url) + 1, len(url) + 1)
         source, target = positions(url, rows.source), positions(url, rows.target)
         other = source != target
-        page = int64s(said[FETCHED]["url_id"])
+        page = int64s(page_facts[FETCHED]["url_id"])
         flags = np.zeros((2, len(url) + 1), dtype=np.bool_)
         flags[0, positions(url, page)] = True
-        flags[1, positions(url, page)] = said[FETCHED]["described"].to_numpy()
+        flags[1, positions(url, page)] = page_facts[FETCHED]["described"].to_numpy()
         return cls(
             url=url,
             words=words,
@@ -216,9 +216,9 @@ class Web:
             discovery: ids of URLs in the order in which they became known; others follow. None where nothing tells.
         """
         known = _Known.of(self.url, np.union1d(harvested, seeds), current)
-        told = np.where(known.harvested | content_known, known.row, len(self.url))
-        kept, blocks = _used_words(self._blocks(known, told))
-        source, target, _ = _entries(self.links, told, known.number)
+        content_row = np.where(known.harvested | content_known, known.row, len(self.url))
+        kept, blocks = _used_words(self._blocks(known, content_row))
+        source, target, _ = _entries(self.links, content_row, known.number)
         click_source, click_target, clicks = _entries(self.clicks, known.row, known.number)
         words = self.words.take(pa.array(kept))
         size = (len(known.url), len(known.url))
@@ -227,8 +227,8 @@ class Web:
             seed=members(np.unique(seeds), known.url),
             harvested=known.harvested,
             current=~known.harvested,
-            fetched=self.fetched[told],
-            described=self.described[told],
+            fetched=self.fetched[content_row],
+            described=self.described[content_row],
             place=known.place,
             **blocks,
             linkers=known.linkers(source, target),
@@ -243,8 +243,8 @@ class Web:
             words=words,
         )
 
-    def _blocks(self, known: _Known, told: Int64s) -> dict[str, sparse.csr_array]:
-        """Occurrences of all words by place for the known URLs; `told` are the rows of what is known of their pages."""
+    def _blocks(self, known: _Known, content_row: Int64s) -> dict[str, sparse.csr_array]:
+        """Occurrences of all words by place for the known URLs; `content_row` has the rows of their known content."""
         from_harvest = np.zeros(len(self.url) + 1, dtype=np.bool_)
         from_harvest[known.row[known.harvested]] = True
         from_harvest[-1] = False
@@ -253,8 +253,8 @@ class Web:
         ones = np.ones(len(rows), dtype=np.int64)
         along = counts_matrix(known.number[self.anchor_target[rows]], places, ones, (len(known.url), len(rows)))
         return {
-            "text": self.text[told],
-            "lead": self.lead[told],
+            "text": self.text[content_row],
+            "lead": self.lead[content_row],
             "anchor": sparse.csr_array(self.address[known.row] + along @ self.anchor[rows]),
             "around": sparse.csr_array(along @ self.around[rows]),
             "query": self.query[known.row],
@@ -364,13 +364,13 @@ def _anchor_tables(
     ]
     tables: dict[str, list[pa.Table]] = {describe.ANCHOR: [], describe.AROUND: [], WORDS: []}
     for rows, piece in parts:
-        told = describe.anchor_words(piece, anchored.take(pa.array(rows)), language, nouns=nouns)
-        digests = text_digests(told.words)
-        tables[describe.ANCHOR].append(word_counts(rows, told.anchor_row, digests[told.anchor_word, 0]))
-        tables[describe.AROUND].append(word_counts(rows, told.around_row, digests[told.around_word, 0]))
-        tables[WORDS].append(pa.table([digests[:, 0], digests[:, 1], told.words], schema=WORD_SCHEMA))
+        found = describe.anchor_words(piece, anchored.take(pa.array(rows)), language, nouns=nouns)
+        digests = text_digests(found.words)
+        tables[describe.ANCHOR].append(word_counts(rows, found.anchor_row, digests[found.anchor_word, 0]))
+        tables[describe.AROUND].append(word_counts(rows, found.around_row, digests[found.around_word, 0]))
+        tables[WORDS].append(pa.table([digests[:, 0], digests[:, 1], found.words], schema=WORD_SCHEMA))
     ends = source, int64s(anchored["target_id"])
-    return ends, {kind: concatenate(made, made[0].schema) for kind, made in tables.items()}
+    return ends, {kind: concatenate(parts, parts[0].schema) for kind, parts in tables.items()}
 
 
 def _vocabulary(named: Sequence[pa.Table], terms: Sequence[pa.Table]) -> tuple[pa.Array, describe.WordNumbers]:

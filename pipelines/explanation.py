@@ -1,4 +1,4 @@
-"""What a finished round and its snapshot still tell about one URL: ways in the hierarchy, links, clicks, neighbours."""
+"""What explains one URL's rank in a finished round: paths in the hierarchy, links, clicks, neighbours."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from semrank.transforms.weblog.relations import ISA, PART_OF
 from semrank.transforms.weblog.sequences import click_edges, sequence_rows
 
 TOP_NAME = "Top"
-"""How the root of the hierarchy is written, which is no word unless the query is one."""
+"""Name of the root of the hierarchy, which is a word only if the query is one."""
 
 COMPARED_URLS = 2_000
 """URLs of a host that an address is compared with, the best ones, to find what may have been meant."""
 
 ALIKE = 3
-"""Most addresses that are told as alike."""
+"""Largest number of similar addresses that are suggested."""
 
 
 def matched_pairs(folder: str, config: RoundConfig, matches: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -44,7 +44,7 @@ def matched_pairs(folder: str, config: RoundConfig, matches: Sequence[dict[str, 
 
     Returns:
         The pairs with `why`: `same`; `ISA` with its `support`; `ancestor` with the name of the common `ancestor` that
-        counts and both words' longest ways from Top, `base_path` and `current_path`; or `unknown` where the round's
+        counts and both words' longest paths from Top, `base_path` and `current_path`; or `unknown` where the round's
         keywords lack a word.
     """
     if not matches:
@@ -55,17 +55,17 @@ def matched_pairs(folder: str, config: RoundConfig, matches: Sequence[dict[str, 
     number = {word: place for place, word in enumerate(words.to_pylist())}
     supports = _isa_supports(relations, {match["base"] for match in matches} | {match["current"] for match in matches})
     hierarchy = _hierarchy(keywords, relations, words, config)
-    told = []
+    explained = []
     for match in matches:
         base, current = match["base"], match["current"]
         pair = tuple(sorted((base, current)))
         if base == current:
-            told.append({**match, "why": "same"})
+            explained.append({**match, "why": "same"})
         elif pair in supports:
-            told.append({**match, "why": "ISA", "support": supports[pair]})
+            explained.append({**match, "why": "ISA", "support": supports[pair]})
         elif base in number and current in number:
             ancestor = common_ancestor(hierarchy, number[base], number[current])
-            told.append(
+            explained.append(
                 {
                     **match,
                     "why": "ancestor",
@@ -75,8 +75,8 @@ def matched_pairs(folder: str, config: RoundConfig, matches: Sequence[dict[str, 
                 }
             )
         else:
-            told.append({**match, "why": "unknown"})
-    return told
+            explained.append({**match, "why": "unknown"})
+    return explained
 
 
 def _isa_supports(relations: pa.Table, words: set[str]) -> dict[tuple[str, ...], int]:
@@ -174,11 +174,11 @@ def queue_clicks(snapshot: str, url: str, queue: pa.Array) -> list[dict[str, Any
     enters = (target == own_id) & (positions(ids, source) >= 0)
     clicked = pc.unique(column_array(rows["url"]))
     names = dict(zip(text_ids(clicked).tolist(), clicked.to_pylist(), strict=True))
-    told = [
+    counted = [
         {"source": names[edge["source"]], "target": names[edge["target"]], "clicks": edge["clicks"]}
         for edge in edges.filter(pa.array(leaves | enters)).to_pylist()
     ]
-    return sorted(told, key=lambda edge: (-edge["clicks"], edge["source"], edge["target"]))
+    return sorted(counted, key=lambda edge: (-edge["clicks"], edge["source"], edge["target"]))
 
 
 def _no_words(texts: pa.Array) -> pa.ListArray:
