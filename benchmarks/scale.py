@@ -41,7 +41,7 @@ COMMANDS = ("ingest", "rank")
 
 DEFAULT_ROUND = "rank focused"
 """A round of the default profile, which is measured beside them."""
-MEASURED = Path(__file__).with_name("scale.json")
+MEASURED = Path(__file__).with_name("scale.jsonl")
 """Figures that the plan starts from where no others are named."""
 
 SHOWN_STAGES = 12
@@ -633,14 +633,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _stored(path: Path) -> list[Run]:
-    return [Run.of_dict(entry) for entry in json.loads(path.read_text(encoding="utf-8"))] if path.exists() else []
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [Run.of_dict(json.loads(line)) for line in lines]
 
 
 def _store(path: Path, runs: Sequence[Run]) -> None:
-    """Writes runs in place of those of the same command, runner and size."""
+    """Writes runs, a line each, in place of those of the same command, runner and size."""
     kept = {(run.command, run.runner, run.pages, run.queue): run for run in (*_stored(path), *runs)}
-    text = json.dumps([asdict(kept[key]) for key in sorted(kept)], indent=1)
-    path.write_text(f"{text}\n", encoding="utf-8")
+    lines = [json.dumps(asdict(kept[key])) + "\n" for key in sorted(kept)]
+    path.write_text("".join(lines), encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
