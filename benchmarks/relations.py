@@ -29,11 +29,10 @@ from semrank.pipelines.runtime import beam_options, run_pipeline
 from semrank.schemas.tables import CLICKS, LINKS
 from semrank.transforms.columnar.arrays import column_array, distinct_rows, int64s, partition_count
 from semrank.transforms.columnar.beam import FilterIds, MapTables, ReadParquet, WritePartitions
-from semrank.transforms.columnar.idfilter import filter_bits, filter_positions
+from semrank.transforms.columnar.idfilter import IdFilter, filter_bits, filter_positions
 from semrank.transforms.columnar.ids import text_ids
-from semrank.transforms.context.beam import clicked_links, prepare_filter
 from semrank.transforms.context.links import COLUMNS as LINK_COLUMNS
-from semrank.transforms.context.links import followed_links, read_links
+from semrank.transforms.context.links import clicked_links, followed_links, read_links
 from semrank.transforms.context.objects import VOCABULARY_SCHEMA
 from semrank.transforms.context.words import lemmas_of
 from semrank.transforms.weblog.beam import LearnRelations
@@ -118,8 +117,8 @@ def _build(pipeline: beam.Pipeline, *, folder: str, output: Path) -> None:
         | MapTables(
             "choose clicked links",
             clicked_links,
-            sides={"clicked": clicked},
-            prepare=partial(prepare_filter, bits=bits),
+            sides={"segments": clicked},
+            prepare=partial(IdFilter.from_segments, bits=bits),
         )
     )
     words = pipeline | ReadParquet("read vocabulary", [f"{folder}/vocabulary.parquet"], VOCABULARY_SCHEMA.names)

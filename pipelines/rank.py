@@ -79,7 +79,7 @@ from semrank.transforms.columnar.beam import (
     WriteOne,
     leave_out,
 )
-from semrank.transforms.columnar.idfilter import filter_bits
+from semrank.transforms.columnar.idfilter import IdFilter, filter_bits
 from semrank.transforms.columnar.ids import IdCollisionError, digest_table, text_digests
 from semrank.transforms.columnar.parquet import part_name, write_parquet
 from semrank.transforms.columnar.worker_memory import check_held
@@ -93,9 +93,8 @@ from semrank.transforms.context.beam import (
     Partitions,
     Request,
     UrlFacts,
-    clicked_links,
-    prepare_filter,
 )
+from semrank.transforms.context.links import clicked_links
 from semrank.transforms.context.memory import HARVEST as HELD_HARVEST
 from semrank.transforms.context.nouns import check_tagger
 from semrank.transforms.context.objects import VOCABULARY_SCHEMA, object_words, with_clicks
@@ -817,8 +816,8 @@ def _relations(snapshot: _Snapshot, clicks: ClickFacts, urls: UrlFacts, config: 
     links = (urls.links | "spread links" >> beam.Reshuffle()) | MapTables(
         "choose clicked links",
         clicked_links,
-        sides={"clicked": clicked},
-        prepare=partial(prepare_filter, bits=snapshot.partitions.filter_bits),
+        sides={"segments": clicked},
+        prepare=partial(IdFilter.from_segments, bits=snapshot.partitions.filter_bits),
     )
     own = None
     if settings.needs_word:

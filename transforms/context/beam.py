@@ -552,14 +552,3 @@ def _refuse_shared(ids: pa.Table | None) -> Iterator[pa.Table]:
     if ids is not None:
         raise IdCollisionError(int64s(ids["url_id"]).tolist()[:MOST_SHARED])
     yield from ()
-
-
-def prepare_filter(clicked: pa.Table | None, *, bits: int) -> IdFilter:
-    """An id filter from its broadcast segments; for `clicked_links`."""
-    return IdFilter.from_segments(clicked, bits)
-
-
-def clicked_links(table: pa.Table, prepared: IdFilter) -> pa.Table:
-    """The links by id (`links.LINK_SCHEMA`) whose both ends may have been clicked."""
-    source, target = (int64s(table[name]) for name in ("source_id", "target_id"))
-    return table.filter(pa.array(prepared.may_contain(source) & prepared.may_contain(target)))

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.transforms.columnar.arrays import Bools, Int64s, bools, column_array, int64s, members, positions, sum_rows
+from semrank.transforms.columnar.idfilter import IdFilter
 from semrank.transforms.columnar.ids import text_digests
 
 COLUMNS = ("source_url", "target_url", "anchor_text", "nofollow")
@@ -152,3 +153,9 @@ def followed_links(links: Links) -> pa.Table:
 def anchor_texts(table: pa.Table, links: Links) -> pa.Table:
     """The followed links that have an anchor text, a table of `ANCHOR_SCHEMA`."""
     return pa.table(anchor_rows(table, np.ones(table.num_rows, dtype=np.bool_), links), schema=ANCHOR_SCHEMA)
+
+
+def clicked_links(table: pa.Table, clicked: IdFilter) -> pa.Table:
+    """The links by id (`LINK_SCHEMA`) whose both ends may have been clicked."""
+    source, target = (int64s(table[name]) for name in ("source_id", "target_id"))
+    return table.filter(pa.array(clicked.may_contain(source) & clicked.may_contain(target)))

@@ -137,7 +137,7 @@ class WriteSnapshot(beam.PTransform[Any, Any]):
             self._write(name, keyed, partial(_same_rows, name=name), "url_id", **further)
         candidates = all_links | MapTables("find traps", trap_candidates)
         traps = {"candidates": candidates} | MergePartitions(
-            "mark traps", _trap_marks, partitions=self._partitions, key="family_id"
+            "mark traps", trap_marks, partitions=self._partitions, key="family_id"
         )
         every = (read[REJECTS.name], traps) | "all rejects" >> beam.Flatten()
         rejects = every | MapTables("key rejects", _keyed_rejects)
@@ -244,10 +244,6 @@ def _same_rows(rows: pa.Table, content: pa.Table | None = None, *, name: str) ->
     schema = {PAGES.name: PAGES, ALIASES.name: ALIASES, HISTORY.name: HISTORY}[name].schema
     plain = [field.name for field in schema if not pa.types.is_list(field.type)]
     return rows.select(schema.names).sort_by([(column, "ascending") for column in plain]).combine_chunks().cast(schema)
-
-
-def _trap_marks(candidates: pa.Table) -> pa.Table:
-    return trap_marks(candidates)
 
 
 def _keyed_rejects(rejects: pa.Table) -> pa.Table:

@@ -63,9 +63,9 @@ class WeighChanges(beam.PTransform[Any, Any]):
                 read
                 | MapTables(
                     f"choose captures of {name}",
-                    _wanted_captures,
-                    sides={"current": self._current},
-                    prepare=partial(_filter, bits=self._bits),
+                    recrawl.captures,
+                    sides={"segments": self._current},
+                    prepare=partial(IdFilter.from_segments, bits=self._bits),
                 )
             )
             newest.append(read | MapTables(f"newest capture of {name}", recrawl.newest_capture))
@@ -85,14 +85,6 @@ class WeighChanges(beam.PTransform[Any, Any]):
             key="url_id",
             sides={"pooled": pooled, "now": now},
         )
-
-
-def _filter(current: pa.Table | None, *, bits: int) -> IdFilter:
-    return IdFilter.from_segments(current, bits)
-
-
-def _wanted_captures(table: pa.Table, prepared: IdFilter) -> pa.Table:
-    return recrawl.captures(table, prepared)
 
 
 def _url_ids(rows: pa.Table) -> pa.Table:
@@ -243,7 +235,7 @@ class WriteFrontier(beam.PTransform[Any, Any]):
         best = rows | MapTables(f"best in part for {reason}", partial(_best_rows, column=column, most=most))
         return {"rows": best} | MergePartitions(  # type: ignore[no-any-return]
             f"hold to {reason}",
-            partial(_best_of_partition, column=column, most=most),
+            partial(_best_rows, column=column, most=most),
             partitions=self._partitions,
             key=column,
         )
@@ -258,7 +250,7 @@ class WriteFrontier(beam.PTransform[Any, Any]):
         best = rows | MapTables("best in part for budget", partial(_best_of_pools, most=budget))
         return {"rows": best} | MergePartitions(  # type: ignore[no-any-return]
             "hold to budget",
-            _within_shares,
+            budgets.within_shares,
             partitions=self._partitions,
             key="host_id",
             sides={"share": share},
@@ -267,10 +259,6 @@ class WriteFrontier(beam.PTransform[Any, Any]):
 
 def _best_rows(rows: pa.Table, *, column: str, most: int) -> pa.Table:
     return budgets.best_of_groups(rows, int64s(rows[column]), most)
-
-
-def _best_of_partition(rows: pa.Table, *, column: str, most: int) -> pa.Table:
-    return _best_rows(rows, column=column, most=most)
 
 
 def _best_of_pools(rows: pa.Table, *, most: int) -> Iterator[pa.Table]:
@@ -288,10 +276,6 @@ def _shares(
     counts: pa.Table | None, quality: pa.Table | None = None, *, budget: int, refresh_share: float | None
 ) -> pa.Table:
     return budgets.shares(counts, quality, budget=budget, refresh_share=refresh_share)
-
-
-def _within_shares(rows: pa.Table, share: pa.Table | None) -> pa.Table:
-    return budgets.within_shares(rows, share)
 
 
 def _picks(rows: pa.Table, calibrated: pa.Table | None = None, *, limits: Limits) -> pa.Table:

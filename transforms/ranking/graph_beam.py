@@ -140,7 +140,7 @@ class _SolveInBlocks(beam.PTransform[Any, Any]):
         nodes = inputs["nodes"]
         keyed = inputs["links"] | MapTables(
             "key edges by block",
-            partial(_keyed_edges, grid=Grid.of(self._partitions)),
+            partial(graph.keyed_edges, grid=Grid.of(self._partitions)),
             sides={"nodes": nodes},
             prepare=partial(Nodes.of_table, level=self._level),
         )
@@ -182,10 +182,6 @@ class _SolveInBlocks(beam.PTransform[Any, Any]):
 
 
 _STATE_TAGS = (MAIN, _FACTOR, _CONVERGENCE)
-
-
-def _keyed_edges(links: pa.Table, prepared: Nodes, *, grid: Grid) -> pa.Table:
-    return graph.keyed_edges(links, prepared, grid)
 
 
 def _blocks(keyed: pa.Table, *, directions: tuple[Direction, ...]) -> Iterator[tuple[str, pa.Table]]:

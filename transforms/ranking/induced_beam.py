@@ -39,9 +39,11 @@ class RankByInducedGraph(beam.PTransform[Any, Any]):
         known = {"nodes": inputs["nodes"]} | GatherTables("list known", graph.distinct_nodes)
         root = {"nodes": known, "scored": nearest} | GatherTables("choose root set", _root_rows)
         edges = inputs["links"] | MapTables("choose links of known URLs", graph.known_edges, sides={"nodes": known})
-        touching = edges | MapTables("follow root set", _touching, sides={"root": root}, prepare=_root_ids)
+        touching = edges | MapTables("follow root set", induced.touching, sides={"root": root}, prepare=_root_ids)
         base = {"root": root, "edges": touching} | GatherTables("choose base set", _base_rows)
-        inner = edges | MapTables("choose links of base set", _inner, sides={"base": base}, prepare=_base_ids)
+        inner = edges | MapTables(
+            "choose links of base set", induced.inner_edges, sides={"root": base}, prepare=_root_ids
+        )
         return {"nodes": inputs["nodes"], "links": inner} | self._ranks  # type: ignore[no-any-return]
 
 
@@ -60,15 +62,3 @@ def _base_rows(root: pa.Table | None, edges: pa.Table | None) -> pa.Table:
 
 def _root_ids(root: pa.Table | None) -> Int64s:
     return np.zeros(0, dtype=np.int64) if root is None else int64s(root["url_id"])
-
-
-def _base_ids(base: pa.Table | None) -> Int64s:
-    return _root_ids(base)
-
-
-def _touching(edges: pa.Table, prepared: Int64s) -> pa.Table:
-    return induced.touching(edges, prepared)
-
-
-def _inner(edges: pa.Table, prepared: Int64s) -> pa.Table:
-    return induced.inner_edges(edges, prepared)

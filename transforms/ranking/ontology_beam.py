@@ -59,7 +59,7 @@ class RankByOntology(beam.PTransform[Any, Any]):
             "count seeds' words", _seed_words, sides=sides, prepare=Widths.of, tags=(MAIN, _SIZES)
         )
         seeds = {"counts": counted[MAIN]} | MergePartitions(
-            "add seeds' words", _added_words, partitions=self._partitions, key="word"
+            "add seeds' words", topic_words.added_words, partitions=self._partitions, key="word"
         )
         known = {**sides, "counts": seeds, "sizes": counted[_SIZES]}
         means = self._sums(inputs["descriptions"], "measure harvest", _mean_sums, known)
@@ -75,7 +75,9 @@ class RankByOntology(beam.PTransform[Any, Any]):
 
     def _sums(self, rows: Collection, stage: str, function: Any, sides: dict[str, Collection]) -> Collection:
         sums = rows | MapTables(stage, function, sides=sides, prepare=partial(_prepared, making=self._making))
-        added = {"sums": sums} | MergePartitions(f"{stage}: add", _added, partitions=self._partitions, key="number")
+        added = {"sums": sums} | MergePartitions(
+            f"{stage}: add", ontology.added, partitions=self._partitions, key="number"
+        )
         return {"sums": added} | GatherTables(f"{stage}: gather", _whole)  # type: ignore[no-any-return]
 
 
@@ -144,20 +146,12 @@ def _seed_words(table: pa.Table, prepared: Widths) -> Any:
     yield _SIZES, topic_words.collection_size(rows)
 
 
-def _added_words(counts: pa.Table) -> pa.Table:
-    return topic_words.added_words(counts)
-
-
 def _mean_sums(table: pa.Table, prepared: _Prepared) -> pa.Table:
     return ontology.mean_sums(prepared.widths.read(table), prepared.lexicon)
 
 
 def _learning_sums(table: pa.Table, prepared: _Prepared) -> pa.Table:
     return ontology.learning_sums(prepared.widths.read(table), prepared.lexicon, prepared.mean)
-
-
-def _added(sums: pa.Table) -> pa.Table:
-    return ontology.added(sums)
 
 
 def _class_rows(lessons: pa.Table | None, *, making: _Making) -> pa.Table:

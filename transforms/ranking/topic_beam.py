@@ -55,8 +55,12 @@ class RankByTopicLattice(beam.PTransform[Any, Any]):
             "count told words", _told, sides=known, prepare=lattice, holds=DESCRIBED
         )
         known["near"] = near
-        told = {"sums": sums} | MergePartitions(
-            "add told words", _added, partitions=self._partitions, key="slot", combine={"sums": exact_sums.added_sums}
+        told = {"rows": sums} | MergePartitions(
+            "add told words",
+            exact_sums.added_sums,
+            partitions=self._partitions,
+            key="slot",
+            combine={"rows": exact_sums.added_sums},
         )
         rows = inputs["descriptions"] | MapTables(
             "score by topic's lattice", _score, sides={**known, "told": told}, prepare=lattice, holds=DESCRIBED
@@ -97,10 +101,6 @@ def _read(table: pa.Table, prepared: _Prepared) -> Descriptions:
 
 def _told(table: pa.Table, prepared: _Prepared) -> pa.Table:
     return topic_lattice.told_sums(_read(table, prepared), prepared.lattice.known)
-
-
-def _added(sums: pa.Table) -> pa.Table:
-    return exact_sums.added_sums(sums)
 
 
 def _near(table: pa.Table, prepared: _Prepared) -> pa.Table:

@@ -61,14 +61,14 @@ def _apache_times(values: pa.BinaryArray) -> pa.TimestampArray:
     sign = np.where(text[:, 21] == ord("-"), -1, 1)
     zone_hour, zone_minute = _number(text, 22, 24), _number(text, 24, 26)
     fits &= valid & np.isin(text[:, 21], (ord("+"), ord("-"))) & (zone_hour <= 14) & (zone_minute < 60)
-    return _scatter((seconds - sign * (zone_hour * 3600 + zone_minute * 60)) * MICROSECONDS, fits)
+    return timestamps((seconds - sign * (zone_hour * 3600 + zone_minute * 60)) * MICROSECONDS, fits)
 
 
 def dense_times(values: pa.BinaryArray) -> pa.TimestampArray:
     """Times as 14 digits, `20111230000005`."""
     text, fits = _fixed(values, _DENSE)
     seconds, valid = _seconds(text, (0, 4), _number(text, 4, 6), 6, 8)
-    return _scatter(seconds * MICROSECONDS, fits & valid)
+    return timestamps(seconds * MICROSECONDS, fits & valid)
 
 
 def spaced_times(values: pa.BinaryArray) -> pa.TimestampArray:
@@ -76,7 +76,7 @@ def spaced_times(values: pa.BinaryArray) -> pa.TimestampArray:
     text, fits = _fixed(values, _SPACED, loose=10)
     fits &= np.isin(text[:, 10], (ord(" "), ord("T"), ord("\t")))
     seconds, valid = _seconds(text, (0, 4), _number(text, 5, 7), 8, 11)
-    return _scatter(seconds * MICROSECONDS, fits & valid)
+    return timestamps(seconds * MICROSECONDS, fits & valid)
 
 
 def written_times(values: pa.BinaryArray) -> pa.TimestampArray:
@@ -166,10 +166,6 @@ def _seconds(text: Bytes, year: tuple[int, int], month: Int64s, day: int, hour: 
     valid &= (days >= 1) & (days <= following - first)
     valid &= (clock[0] < 24) & (clock[1] < 60) & (clock[2] <= 60)  # 60: a leap second
     return (first + days - 1) * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2], valid
-
-
-def _scatter(micros: Int64s, fits: Bools) -> pa.TimestampArray:
-    return timestamps(micros, fits)
 
 
 def date_in_name(source: str) -> str:
