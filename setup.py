@@ -54,7 +54,7 @@ setup(
     package_data={
         "semrank": ["py.typed"],
         "semrank.schemas": ["py.typed"],
-        "semrank.transforms": ["py.typed", "ranking/data/*.ttl"],
+        "semrank.transforms": ["py.typed", "ranking/data/*.ttl", "samples/data/*.toml"],
         "semrank.pipelines": ["py.typed", "pages/*"],
     },
     install_requires=[
