@@ -81,6 +81,8 @@ SHOWN_CONCEPTS = 40
 SHOWN_EXTENT = 8
 """URLs of a concept that the drawing names."""
 
+_SEMRANK_CARDS = {"keywords": "keywords", "base_concepts": "base concepts"}
+
 STAGE_COUNTS = ("rows_in", "rows_out", "largest_record_bytes", "largest_group_bytes")
 """What a manifest tells of a stage beside its seconds."""
 
@@ -186,8 +188,7 @@ def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str,
             ["selected", f"{seen.selected:,}"],
             ["hosts", f"{hosts:,}"],
             ["URLs in the queue", f"{manifest.whole('inputs', 'queue', 'urls'):,}"],
-            ["keywords", f"{manifest.whole('rows', 'keywords'):,}"],
-            ["base concepts", f"{manifest.whole('rows', 'base_concepts'):,}"],
+            *_counts(manifest),
             ["seconds", f"{manifest.number('seconds'):,.1f}"],
         ],
         "topic": stored_topic(manifest),
@@ -227,6 +228,12 @@ def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str,
     version = manifest.text("versions", "semrank")
     subtitle = f"semrank {version}, profile {profile}, ranker {ranker}; queue {queue}"
     return f"Round {folder_name(folder)}", subtitle, {"round": facts}
+
+
+def _counts(manifest: Manifest) -> list[list[str]]:
+    """Cards of the tables that only SemRank fills, where it did."""
+    counts = {name: manifest.whole("rows", table) for table, name in _SEMRANK_CARDS.items()}
+    return [[name, f"{count:,}"] for name, count in counts.items() if count]
 
 
 def _seeds(folder: str) -> dict[str, Any]:

@@ -76,22 +76,26 @@ function table(columns, rows, describe) {
       return [line];
     }));
   }
-  function sort(index) {
-    sorted = { index, up: sorted.index === index ? !sorted.up : !columns[index].number };
-    const key = (row) => (columns[index].sort ? columns[index].sort(row) : row[columns[index].key]);
-    shown = [...shown].sort((a, b) => {
+  function inOrder(some) {
+    if (sorted.index < 0) return some;
+    const column = columns[sorted.index], key = (row) => (column.sort ? column.sort(row) : row[column.key]);
+    return [...some].sort((a, b) => {
       const [left, right] = [key(a), key(b)];
       const order = left === right ? 0 : left === null || left === undefined ? 1 : right === null || right === undefined ? -1 : left < right ? -1 : 1;
       return sorted.up ? order : -order;
     });
+  }
+  function sort(index) {
+    sorted = { index, up: sorted.index === index ? !sorted.up : !columns[index].number };
+    shown = inOrder(shown);
     head.querySelectorAll("th").forEach((th, i) => th.setAttribute("aria-sort", i === index ? (sorted.up ? "ascending" : "descending") : "none"));
     render();
   }
   render();
-  return { element: make("div", { class: "scroll", tabindex: describe ? null : "0", role: "region", "aria-label": "table" }, element), show: (next) => { shown = next; render(); } };
+  return { element: make("div", { class: "scroll", tabindex: describe ? null : "0", role: "region", "aria-label": "table" }, element), show: (next) => { shown = inOrder(next); render(); } };
 }
 
-function bars(series, { width = 720, height = 220, mark = null, names }) {
+function bars(series, { width = Math.min(720, Math.max(320, page.clientWidth)), height = 220, mark = null, names }) {
   const [all, chosen] = series;
   const most = Math.max(1, ...all);
   const left = 76, bottom = 44, step = (width - left - 12) / all.length;
@@ -135,7 +139,8 @@ function ticksUpTo(most) {
 function curves(lines, { x, y, width = 420, height = 270 }) {
   const left = 56, bottom = 40, right = 16, top = 10;
   const points = lines.flatMap((line) => line.points);
-  const [ticksX, ticksY] = [0, 1].map((axis) => ticksUpTo(Math.max(...points.map((point) => point[axis])) || 1));
+  const [steps, ticksY] = [0, 1].map((axis) => ticksUpTo(Math.max(...points.map((point) => point[axis])) || 1));
+  const ticksX = x === "round" ? steps.filter(Number.isInteger) : steps;
   const px = (v) => left + ((width - left - right) * v) / ticksX.at(-1), py = (v) => height - bottom - ((height - bottom - top) * v) / ticksY.at(-1);
   const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, role: "img", "aria-label": `${y} against ${x}` });
   const text = (attributes, content) => Object.assign(draw("text", attributes), { textContent: content });
@@ -270,7 +275,7 @@ function frontierTable(rows) {
   const count = make("span", { class: "soft", "aria-live": "polite" });
   function apply() {
     const wanted = text.value.toLowerCase();
-    const kinds = { all: () => true, selected: (row) => row.selected, "held back": (row) => !row.selected, new: (row) => !row.fetched, known: (row) => row.fetched };
+    const kinds = { all: () => true, selected: (row) => row.selected, "held back": (row) => !row.selected, new: (row) => !row.last_fetched_at, known: (row) => row.last_fetched_at };
     const kept = rows.filter((row) => (!host.value || row.host === host.value) && kinds[kind.value](row) && (!wanted || row.url.toLowerCase().includes(wanted) || (row.title || "").toLowerCase().includes(wanted) || (row.reasons || []).some((reason) => (reason.detail || "").toLowerCase().includes(wanted))));
     view.show(kept);
     count.textContent = `${whole(kept.length)} of ${whole(rows.length)} shown`;
@@ -287,8 +292,8 @@ function showRound(round) {
   if (topic && topic.words.length) {
     const most = topic.words[0][1];
     const words = topic.words.map(([word, weight]) => make("span", { class: "word", title: `weight ${short(weight, 3)}` }, styled(make("span", { class: "bar" }), { width: `${(3 * weight) / most}rem` }), `${word} ${short(weight, 2)}`));
-    const cohesion = topic.cohesion === null || topic.random_cohesion === null ? "" : `Their cohesion is ${short(topic.cohesion, 3)} (mean cosine of two), that of random pages ${short(topic.random_cohesion, 3)}. `;
-    section("topic", "Topic", make("p", { class: "soft" }, `The strongest words of what ${whole(topic.seeds)} seeds with known content are about. ${cohesion}${topic.relevance === null ? "" : `The pages that the round before selected have a mean cosine of ${short(topic.relevance, 3)} with it.`}`), make("div", { class: "words" }, ...words), folded(`${whole(seeds.count)} seeds`, make("ul", {}, ...seeds.urls.map((url) => make("li", {}, link(url))), seeds.count > seeds.urls.length ? make("li", { class: "soft" }, `and ${whole(seeds.count - seeds.urls.length)} more`) : null)));
+    const cohesion = topic.cohesion === null || topic.random_cohesion === null ? "" : `Cohesion of the seeds: ${short(topic.cohesion, 3)} (mean cosine of two; ${short(topic.random_cohesion, 3)} for random pages). `;
+    section("topic", "Topic", make("p", { class: "soft" }, `The strongest words of the topic, from ${whole(topic.seeds)} seeds with known content. ${cohesion}${topic.relevance === null ? "" : `Mean cosine of the pages that the round before selected with the topic: ${short(topic.relevance, 3)}.`}`), make("div", { class: "words" }, ...words), folded(`${whole(seeds.count)} seeds`, make("ul", {}, ...seeds.urls.map((url) => make("li", {}, link(url))), seeds.count > seeds.urls.length ? make("li", { class: "soft" }, `and ${whole(seeds.count - seeds.urls.length)} more`) : null)));
   }
   section("top", "Top of the frontier", make("p", { class: "soft" }, round.top_note), frontierTable(round.top));
   if (round.sample.length) section("sample", "A sample of the rest", make("p", { class: "soft" }, round.sample_note), frontierTable(round.sample));
@@ -296,7 +301,7 @@ function showRound(round) {
     round.held.length ? table([{ name: "held back by", key: "reason" }, { name: "URLs", key: "count", number: true, show: (r) => whole(r.count) }], round.held).element : make("p", {}, "Nothing is held back."));
   section("hosts", "Hosts", round.hosts_note ? make("p", { class: "soft" }, round.hosts_note) : null, table([{ name: "host", key: "host", class: "url" }, { name: "URLs", key: "urls", number: true, show: (r) => whole(r.urls) }, { name: "selected", key: "selected", number: true, show: (r) => whole(r.selected) }, { name: "mean score", key: "score", number: true, show: (r) => short(r.score) }], round.hosts).element);
   if (round.changes) {
-    const kinds = { came: "came", rose: "rose", fell: "fell", chosen: "gone: selected before", went: "gone" };
+    const kinds = { came: "new", rose: "up", fell: "down", chosen: "out: selected before", went: "out" };
     const rows = Object.entries(kinds).flatMap(([name, change]) => round.changes[name].rows.map((row) => ({ ...row, change, move: row.rank && row.before ? row.before - row.rank : null })));
     const counts = Object.entries(kinds).map(([name, change]) => `${whole(round.changes[name].count)} ${change}`).join(", ");
     const number = (name, key) => ({ name, key, number: true, show: (row) => (row[key] === null || row[key] === undefined ? "" : whole(row[key])) });

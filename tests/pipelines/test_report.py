@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-import shutil
 import subprocess
 from html.parser import HTMLParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,9 +20,8 @@ import pytest
 
 from semrank.pipelines.cli import main
 from semrank.schemas.tables import CURVE, SUMMARY, SWEEP
+from tests.support.browser import CHROMIUM, QUIET
 from tests.support.sample import ingest_sample
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @pytest.fixture(scope="module")
@@ -138,8 +136,7 @@ def browse(address: str, folder: Path, *options: str) -> str:
     """The content of what is at an address."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
-    quiet = ["--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update"]
-    command = [CHROMIUM, "--headless", "--no-sandbox", *quiet, f"--user-data-dir={folder / 'user'}", "--dump-dom"]
+    command = [CHROMIUM, "--headless", "--no-sandbox", *QUIET, f"--user-data-dir={folder / 'user'}", "--dump-dom"]
     shown = subprocess.run([*command, *options, address], capture_output=True, text=True, timeout=120, check=True)
     return shown.stdout
 

@@ -44,6 +44,7 @@ from scipy.special import expit
 from semrank.schemas.tables import SCALE
 from semrank.transforms.columnar.arrays import Bools, Float64s, Int64s
 from semrank.transforms.context.descriptions import Descriptions
+from semrank.transforms.ranking.calibration import BIN_SCHEMA, score_bins
 from semrank.transforms.ranking.exact_sums import Moments, fixed, product_limbs, sum_bits
 from semrank.transforms.ranking.facts import Facts, inverse_document_frequency
 from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
@@ -114,13 +115,6 @@ _WORDS, _HARVESTED = -1, -2
 _LIMBED = len(product_limbs(np.zeros((0, len(_TERMS) + 1))))
 
 Sums: TypeAlias = dict[str, Int64s]
-
-
-SCORE_BINS = 1000
-"""Steps of the scores that a threshold is calibrated in."""
-
-BIN_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("bin", "pages", "relevant")])
-"""Harvested pages with a score of bin / `SCORE_BINS` to below (bin + 1) / `SCORE_BINS`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -622,26 +616,7 @@ def harvest_scores(part: Part, model: Model) -> pa.Table:
     terms = ((raw_terms(part, model)[rows] - model["centre"]) * model["weights"]).sum(axis=1)
     total = np.where(plain, model.number("shift") + model.number("slope") * terms, content)
     score = np.round(expit((total - model.number("middle")) * model.number("steepness")), SCORE_DECIMALS)
-    bins, number = np.unique((score * SCORE_BINS).astype(np.int64), return_inverse=True)
-    relevant = np.bincount(number, weights=content > 0, minlength=len(bins)).astype(np.int64)
-    return pa.table([bins, np.bincount(number, minlength=len(bins)), relevant], schema=BIN_SCHEMA)
-
-
-def calibrated_threshold(bins: pa.Table | None, precision: float) -> float | None:
-    """The lowest score above which at least a share of the harvested pages is relevant; None where there is none.
-
-    Args:
-        bins: results of `harvest_scores`.
-        precision: the share.
-    """
-    if bins is None or not bins.num_rows:
-        return None
-    pages, relevant = np.zeros(SCORE_BINS + 1, dtype=np.int64), np.zeros(SCORE_BINS + 1, dtype=np.int64)
-    for total, name in ((pages, "pages"), (relevant, "relevant")):
-        np.add.at(total, bins["bin"].to_numpy(), bins[name].to_numpy())
-    above, relevant_above = np.cumsum(pages[::-1])[::-1], np.cumsum(relevant[::-1])[::-1]
-    right = np.flatnonzero((pages > 0) & (relevant_above >= precision * above))
-    return float(right[0] / SCORE_BINS) if len(right) else None
+    return score_bins(score, content > 0)
 
 
 def score_part(part: Part, model: Model, words: pa.Array) -> pa.Table:
@@ -721,8 +696,8 @@ def _page_counts(pages: sparse.csr_array, one: str, several: str) -> pa.Array:
     return pa.array(texts, pa.string()).take(pa.array(number))
 
 
-def rank(facts: Facts) -> pa.Table:
-    """Scores of the current URLs of a crawl in memory, a table of `SCORED_SCHEMA`."""
+def learned(facts: Facts) -> tuple[Part, Model]:
+    """The URLs of a crawl in memory, and what all passes find out about them."""
     known = facts.descriptions
     model = start_model(facts.document_counts, facts.query, known.harvested_count)
     part = Part(known, model["idf"])
@@ -733,4 +708,9 @@ def rank(facts: Facts) -> pa.Table:
             model = step.conclude(model, {**empty, **found})
         if number == 0:
             part = Part(known, model["idf"])
-    return score_part(part, model, facts.words)
+    return part, model
+
+
+def rank(facts: Facts) -> pa.Table:
+    """Scores of the current URLs of a crawl in memory, a table of `SCORED_SCHEMA`."""
+    return score_part(*learned(facts), facts.words)

@@ -14,7 +14,7 @@ from semrank.transforms.columnar import files
 from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables, WriteOne
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.context.memory import DESCRIBED
-from semrank.transforms.ranking import exact_sums, focused
+from semrank.transforms.ranking import calibration, exact_sums, focused
 from semrank.transforms.ranking.registry import Making
 from semrank.transforms.ranking.topic_words import Vocabulary
 
@@ -84,7 +84,7 @@ def _bins(table: pa.Table, prepared: focused.Model) -> pa.Table:
 
 
 def _threshold(bins: pa.Table | None, *, precision: float) -> pa.Table:
-    threshold = focused.calibrated_threshold(bins, precision)
+    threshold = calibration.calibrated_threshold(bins, precision)
     return pa.table([[] if threshold is None else [threshold]], schema=CALIBRATED_SCHEMA)
 
 

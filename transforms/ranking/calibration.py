@@ -1,0 +1,47 @@
+"""A threshold from the harvest: above which score were at least so many of the pages relevant?
+
+A ranker bins the scores of harvested pages whose relevance it knows (`score_bins`), part by part; the threshold follows
+from the bins of all parts. A threshold is the lower end of a bin, so that it does not depend on how pages are parted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from semrank.transforms.columnar.arrays import Bools, Float64s
+
+SCORE_BINS = 1000
+"""Steps of the scores, from 0 to 1, that a threshold is calibrated in."""
+
+BIN_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("bin", "pages", "relevant")])
+"""Pages with a score of bin / `SCORE_BINS` to below (bin + 1) / `SCORE_BINS`."""
+
+
+def score_bins(score: Float64s, relevant: Bools) -> pa.Table:
+    """How many pages have about each score, and how many of these are relevant, a table of `BIN_SCHEMA`.
+
+    Args:
+        score: scores from 0 to 1, float64[n].
+        relevant: whether each page is relevant, bool[n].
+    """
+    bins, number = np.unique((score * SCORE_BINS).astype(np.int64), return_inverse=True)
+    counts = np.bincount(number, weights=relevant, minlength=len(bins)).astype(np.int64)
+    return pa.table([bins, np.bincount(number, minlength=len(bins)), counts], schema=BIN_SCHEMA)
+
+
+def calibrated_threshold(bins: pa.Table | None, precision: float) -> float | None:
+    """The lowest score above which at least a share of the pages is relevant; None where there is none.
+
+    Args:
+        bins: results of `score_bins`.
+        precision: the share.
+    """
+    if bins is None or not bins.num_rows:
+        return None
+    pages, relevant = np.zeros(SCORE_BINS + 1, dtype=np.int64), np.zeros(SCORE_BINS + 1, dtype=np.int64)
+    for total, name in ((pages, "pages"), (relevant, "relevant")):
+        np.add.at(total, bins["bin"].to_numpy(), bins[name].to_numpy())
+    above, relevant_above = np.cumsum(pages[::-1])[::-1], np.cumsum(relevant[::-1])[::-1]
+    right = np.flatnonzero((pages > 0) & (relevant_above >= precision * above))
+    return float(right[0] / SCORE_BINS) if len(right) else None
