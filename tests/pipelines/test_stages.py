@@ -12,14 +12,14 @@ import pytest
 from apache_beam.pipeline import AppliedPTransform, PipelineVisitor
 
 from semrank.pipelines import rank
-from semrank.pipelines.config import round_config
+from semrank.pipelines.config import PROFILES, round_config
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.pipelines.runtime import beam_options
 from semrank.transforms.columnar.beam import ReadParquet, stages_of
 from tests.support.snapshots import write_snapshot
 
-MOST_STAGES, MOST_EXCHANGES = 68, 15
-"""Of a round with default options; each is a start of workers, and a wait, on Flink and Dataflow."""
+MOST_STAGES, MOST_EXCHANGES = 60, 15
+"""Of a round of a profile; each is a start of workers, and a wait, on Flink and Dataflow."""
 
 PAGES = [{"url": f"https://example.org/{name}", "text": "ant bee"} for name in "ab"]
 LINKS = [{"source_url": "https://example.org/a", "target_url": "https://example.org/b"}]
@@ -66,9 +66,9 @@ class Plan(PipelineVisitor):
             self.exchanges += 1
 
 
-def test_a_default_round_has_few_stages(inputs: list[str]) -> None:
-    plan = Plan(inputs)
-    print(len(plan.stages), plan.exchanges, sorted(plan.stages))
+@pytest.mark.parametrize("profile", PROFILES)
+def test_rounds_have_few_stages(profile: str, inputs: list[str]) -> None:
+    plan = Plan(inputs, f"--profile={profile}")
     assert 30 < len(plan.stages) <= MOST_STAGES
     assert 5 < plan.exchanges <= MOST_EXCHANGES
 
