@@ -18,6 +18,7 @@ from apache_beam.testing.test_pipeline import TestPipeline
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from semrank.pipelines.runtime import DEFAULT_RUNNER, EMBEDDED_RUNNER
 from semrank.schemas.tables import CLICKS, LINKS, PAGES
 from semrank.transforms.columnar.beam import WriteOne
 from semrank.transforms.columnar.ids import digest_table, text_digests, text_ids
@@ -217,7 +218,9 @@ def test_facts_are_the_definitions(snapshot: Snapshot) -> None:
     assert facts.document_counts.tolist() == [counts[word] for word in facts.words.to_pylist()]
 
 
-def distributed(snapshot: Snapshot, folder: Path, partitions: int, files: int) -> tuple[pa.Table, pa.Table]:
+def distributed(
+    snapshot: Snapshot, folder: Path, partitions: int, files: int, runner: str
+) -> tuple[pa.Table, pa.Table]:
     """Descriptions and vocabulary, as a pipeline makes them."""
     paths: dict[str, list[str]] = {}
     for name, table in zip(("pages", "links", "clicks"), snapshot.tables(), strict=True):
@@ -231,7 +234,7 @@ def distributed(snapshot: Snapshot, folder: Path, partitions: int, files: int) -
     flags = [np.isin(ids, text_ids(pa.array(snapshot.seeds))), np.ones(len(ids), dtype=np.bool_)]
     harvest = pa.table([ids, urls, *flags], schema=HARVEST_SCHEMA)
     sizes = Partitions(partitions, partitions, partitions, 1 << 16)
-    with TestPipeline(runner="FnApiRunner") as pipeline:
+    with TestPipeline(runner=runner) as pipeline:
         clicks = pipeline | ReadClickFacts(paths["clicks"], partitions=partitions, words_of=_words_of)
         made = pipeline | DescribeUrls(
             paths["pages"],
@@ -263,13 +266,17 @@ def _whole(rows: pa.Table | None) -> pa.Table:
     return describe.VOCABULARY_SCHEMA.empty_table() if rows is None else rows
 
 
-@pytest.mark.parametrize(("partitions", "files"), [(1, 1), (2, 3), (7, 2)])
+@pytest.mark.parametrize(
+    ("partitions", "files", "runner"), [(1, 1, DEFAULT_RUNNER), (2, 3, EMBEDDED_RUNNER), (7, 2, DEFAULT_RUNNER)]
+)
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(snapshot=snapshots())
-def test_distributed_descriptions_are_those_in_memory(snapshot: Snapshot, partitions: int, files: int) -> None:
+def test_distributed_descriptions_are_those_in_memory(
+    snapshot: Snapshot, partitions: int, files: int, runner: str
+) -> None:
     facts = facts_of_snapshot(snapshot)
     with TemporaryDirectory() as folder:
-        descriptions, vocabulary = distributed(snapshot, Path(folder), partitions, files)
+        descriptions, vocabulary = distributed(snapshot, Path(folder), partitions, files, runner)
     assert vocabulary["word"].to_pylist() == facts.words.to_pylist()
     assert vocabulary["documents"].to_pylist() == facts.document_counts.tolist()
     assert descriptions.schema == DESCRIPTION_SCHEMA

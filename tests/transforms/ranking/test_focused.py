@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from semrank.pipelines.runtime import DEFAULT_RUNNER, EMBEDDED_RUNNER
 from semrank.transforms.columnar.arrays import split_by_partition
 from semrank.transforms.columnar.beam import WriteOne
 from semrank.transforms.ranking import exact_sums, focused
@@ -351,9 +352,9 @@ def tables_of(facts: Facts, parts: int, chance: random.Random) -> dict[str, list
 _VOCABULARY = ("word", "word_id", "documents")
 
 
-def distributed(facts: Facts, query: tuple[str, ...], partitions: int, folder: Path) -> pa.Table:
+def distributed(facts: Facts, query: tuple[str, ...], partitions: int, folder: Path, runner: str) -> pa.Table:
     tables = tables_of(facts, partitions, random.Random(partitions))
-    with TestPipeline(runner="FnApiRunner") as pipeline:
+    with TestPipeline(runner=runner) as pipeline:
         inputs = {
             name: pipeline | name >> beam.Create(rows).with_output_types(pa.Table) for name, rows in tables.items()
         }
@@ -366,13 +367,13 @@ def _sorted(rows: pa.Table | None) -> pa.Table:
     return SCORED_SCHEMA.empty_table() if rows is None else rows.sort_by("url_id")
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 7])
-def test_distributed_scores_are_those_in_memory(partitions: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("partitions", "runner"), [(1, DEFAULT_RUNNER), (2, EMBEDDED_RUNNER), (7, DEFAULT_RUNNER)])
+def test_distributed_scores_are_those_in_memory(partitions: int, runner: str, tmp_path: Path) -> None:
     crawl = random_crawl(partitions, urls=120)
     facts = facts_with_clicks(crawl)
     expected = focused.rank(facts)
     assert 0.5 not in expected["score"].to_pylist()
-    assert distributed(facts, crawl.query, partitions, tmp_path).equals(expected)
+    assert distributed(facts, crawl.query, partitions, tmp_path, runner).equals(expected)
 
 
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -380,7 +381,8 @@ def test_distributed_scores_are_those_in_memory(partitions: int, tmp_path: Path)
 def test_distributed_scores_are_those_in_memory_in_small(crawl: Crawl, partitions: int) -> None:
     facts = facts_with_clicks(crawl)
     with TemporaryDirectory() as folder:
-        assert distributed(facts, crawl.query, partitions, Path(folder)).equals(focused.rank(facts))
+        scored = distributed(facts, crawl.query, partitions, Path(folder), DEFAULT_RUNNER)
+    assert scored.equals(focused.rank(facts))
 
 
 @settings(max_examples=100, deadline=None)

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from semrank.pipelines.runtime import DEFAULT_RUNNER, EMBEDDED_RUNNER
 from semrank.transforms.columnar.arrays import MAIN
 from semrank.transforms.columnar.beam import WriteOne
 from semrank.transforms.ranking import topic_lattice
@@ -241,14 +242,14 @@ def test_of_many_seeds_those_with_the_smallest_ids_are_objects() -> None:
 # Distributed
 
 
-def distributed(facts: Facts, crawl: Crawl, partitions: int, folder: Path) -> tuple[pa.Table, pa.Table]:
+def distributed(facts: Facts, crawl: Crawl, partitions: int, folder: Path, runner: str) -> tuple[pa.Table, pa.Table]:
     tables = crawl.tables(partitions, random.Random(partitions))
     tables["descriptions"] = [
         facts.descriptions.select(np.isin(facts.descriptions.url, part["url_id"].to_numpy())).to_table()
         for part in tables["descriptions"]
     ]
     names = ("descriptions", "vocabulary", "harvested")
-    with TestPipeline(runner="FnApiRunner") as pipeline:
+    with TestPipeline(runner=runner) as pipeline:
         inputs = {name: pipeline | name >> beam.Create(tables[name]).with_output_types(pa.Table) for name in names}
         ranked = inputs | RankByTopicLattice(query=list(crawl.query), partitions=partitions)
         for name, order in ((MAIN, ["url_id"]), (CONCEPTS, ["concept", "url_id"])):
@@ -264,11 +265,11 @@ class _Sorted:
         return rows.sort_by(self._order)
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 7])
-def test_distributed_scores_are_those_in_memory(partitions: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("partitions", "runner"), [(1, DEFAULT_RUNNER), (2, EMBEDDED_RUNNER), (7, DEFAULT_RUNNER)])
+def test_distributed_scores_are_those_in_memory(partitions: int, runner: str, tmp_path: Path) -> None:
     crawl = random_crawl(partitions, urls=120)
     facts = facts_with_leads(crawl)
-    rows, concepts = distributed(facts, crawl, partitions, tmp_path)
+    rows, concepts = distributed(facts, crawl, partitions, tmp_path, runner)
     assert rows.equals(topic_lattice.rank(facts))
     expected = lattice_of(facts, crawl.query).concept_extents()
     assert concepts.equals(expected.sort_by([("concept", "ascending"), ("url_id", "ascending")]))
