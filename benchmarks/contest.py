@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from semrank.pipelines.evaluation_config import MODES, EvaluationConfig, known_rankers
+from semrank.pipelines.evaluation_config import MODES, OMNISCIENT, EvaluationConfig, known_rankers
 from semrank.pipelines.evaluation_crawls import fact_rankers, named_makers, replay_topics
 from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_results import THRESHOLDS, Results, Values, summary_rows
@@ -88,13 +89,14 @@ class Place:
         """
         config = replace(config, rankers=(contestant.ranker,), mode=mode, options=dict(contestant.options))
         path = self._kept / f"{contestant.name.replace(' ', '_')}.{mode}.json"
-        asked = json.loads(json.dumps(config.as_dict()))
+        names = pc.unique(read_topics(str(self._topics)).table["topic"]).sort().to_pylist()
+        asked = json.loads(json.dumps({**config.as_dict(), "topics": names}))
         if path.exists():
             known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            if known["config"] == asked:
+            if known["asked"] == asked:
                 return known
         begin = time.process_time()
-        found = {"config": asked, **self._replayed(config), "seconds": round(time.process_time() - begin, 1)}
+        found = {"asked": asked, **self._replayed(config), "seconds": round(time.process_time() - begin, 1)}
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(found), encoding="utf-8")
         return found
@@ -137,12 +139,12 @@ def contest(
 
 def threshold_lines(found: Found) -> Iterator[str]:
     """Mean F by threshold as a table in Markdown, for contestants whose scores have a scale."""
-    grid = [f"{gamma:.2f}" for gamma in THRESHOLDS]
+    grid = [f"{gamma:.2f}" for gamma in THRESHOLDS if 0 < gamma < 1]
     yield "| ranker | mode | " + " | ".join(grid) + " |"
     yield "|---|---|" + "---|" * len(grid)
     for (name, mode), done in found.items():
         sweep = done["sweep"]
-        if sweep:
+        if sweep and name != OMNISCIENT:
             best = max(sweep.values())
             cells = [f"**{sweep[gamma]:.3f}**" if sweep[gamma] == best else f"{sweep[gamma]:.3f}" for gamma in grid]
             yield f"| {name} | {mode} | " + " | ".join(cells) + " |"
