@@ -24,7 +24,7 @@ SHARED_TESTS = (
 )
 """Tests that look at every entry of a registry."""
 
-COPIED = ("pipelines", "transforms", "schemas", "semrank", "docs", "deploy", "tests/transforms")
+COPIED = ("pipelines", "transforms", "schemas", "semrank", "docs", "deploy", "tests/support", "tests/transforms")
 
 
 def change(path: Path, difference: str) -> None:
