@@ -1,9 +1,11 @@
-"""Hostile inputs at full size: what each costs in time and memory, held to its bound.
+"""Hostile inputs and uses at full size: what each costs in time and memory, held to its bound.
 
     python -m benchmarks.hostile [INPUT ...] [--quick]
 
 The tests hold smaller ones to the same bounds. Each input is read in a process of its own, whose memory is measured
-from where the input is there: what it takes itself does not count, nor do the interpreter and its libraries.
+from where the input is there: what it takes itself does not count, nor do the interpreter and its libraries. Processes
+that it starts count with what they take more than it had at the beginning. How containers are confined costs nothing
+and is tested alone (`tests/deploy`).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import gzip
 import io
 import json
 import multiprocessing
+import resource
 import sys
 import tarfile
 import tempfile
@@ -30,10 +33,12 @@ import pyarrow as pa
 import zstandard
 
 from benchmarks.harness import Result, without_peer
+from benchmarks.hostile_use import ATTACKS
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.ids import surplus_strings
-from semrank.transforms.samples.wikispeedia import archive_files
+from semrank.transforms.crawls.html import MAX_HTML_BYTES
+from semrank.transforms.samples.wikispeedia import archive_files, article_text
 from semrank.transforms.streams.download import DownloadError, Policy, download
 from tests.support.apart import MEBIBYTE, begin_peak, peak_growth
 from tests.support.crawls import http, warc
@@ -42,6 +47,7 @@ from tests.support.hostile_inputs import (
     LOG_MEMORY,
     MEMORY,
     URL,
+    null_words,
     one_click_users,
     one_text,
     one_word_pages,
@@ -51,6 +57,7 @@ from tests.support.hostile_inputs import (
     read,
     read_log,
     read_stream,
+    texts_apart,
     zeros,
 )
 from tests.support.servers import dripping_server
@@ -66,6 +73,9 @@ PARQUET_MEMORY = GIBIBYTE // 2 + 2 * MEMORY
 """A page of Parquet is decompressed whole, as Arrow has no means to bound it: the text, and what is usual."""
 
 PATIENCE_SECONDS = 1_800.0
+
+HARM = "harm"
+"""A count of what must not be."""
 
 Counts = Mapping[str, int]
 Read = Callable[[], Counts]
@@ -184,7 +194,7 @@ def _ranking(snapshot: Path, folder: Path, *options: str) -> Read:
 
 def _line(name: str, read_as: Callable[[str, bytes], Any], begin: bytes) -> Callable[[float, Path], Read]:
     def prepare(share: float, _: Path) -> Read:
-        content = b"".join([begin, b"x" * int(100_000_000 * share), b'"}\n{}\n'])
+        content = b"".join([begin, b"x" * int(GIBIBYTE * share), b'"}\n{}\n'])
         return lambda: _shown(read_as(name, content))
 
     return prepare
@@ -257,14 +267,77 @@ def _seeds(share: float, folder: Path) -> Read:
 
 
 def _drip(share: float, folder: Path) -> Read:
-    """A server that sends a byte of a header every 50 ms; the download may take 10 s in all."""
+    """Servers that send a byte of a header, a body or trailers every 50 ms; each download may take 10 s in all."""
     policy = Policy(first_wait=0.1, longest=10 * share)
+    begin = b"HTTP/1.1 200 OK\r\n"
+    drips = (
+        (begin + b"X: ", b"y"),
+        (begin + b"Content-Length: 1000000\r\n\r\n", b"x"),
+        (begin + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n", b"A: b\r\n"),
+    )
 
     def fetch() -> Counts:
-        with dripping_server(b"HTTP/1.1 200 OK\r\nX: ", b"y") as url:
-            return _attempt(lambda: download(url, folder, policy=policy))
+        refused = 0
+        for drip in drips:
+            with dripping_server(*drip) as url:
+                refused += _attempt(partial(download, url, folder, policy=policy)).get("refused", 0)
+        return {"refused": refused, HARM: len(drips) - refused}
 
     return fetch
+
+
+def _markup(*pieces: bytes) -> Callable[[float, Path], Read]:
+    """Pages that repeat a piece up to the cap of HTML."""
+
+    def prepare(share: float, _: Path) -> Read:
+        size = int(MAX_HTML_BYTES * share)
+        bodies = [b"<p>x" + piece * (size // len(piece)) for piece in pieces]
+        content = b"".join(warc(http(body), f"{URL}/{number}") for number, body in enumerate(bodies))
+        return lambda: _shown(read("warc", content))
+
+    return prepare
+
+
+def _attributes(share: float, _: Path) -> Read:
+    names = b" ".join(b"a%d" % number for number in range(int(500_000 * share)))
+    content = warc(http(b"<p " + names + b">x"))
+    return lambda: _shown(read("warc", content))
+
+
+def _expressions(share: float, _: Path) -> Read:
+    """Short pages and texts that expressions backtracked on for hours."""
+    size = max(10, int(60_000 * share))
+    pages = [
+        (b"<!---->" * size + b"x", None),
+        (b"<p>x", "text/html; charset=" + " " * size + ";"),
+        (b"<meta " * 2_000 + b"charset=" + b" " * size + b"!", "text/html"),
+        (b"<meta http-equiv=refresh content='1" + b" " * size + b'url=""\'>', "text/html"),
+    ]
+    content = b"".join(
+        warc(http(body, content_type=kind), f"{URL}/{number}") for number, (body, kind) in enumerate(pages)
+    )
+
+    def parse() -> Counts:
+        article_text("a\n" + "\n" * size + "b")
+        return _shown(read("warc", content))
+
+    return parse
+
+
+def _words(share: float, _: Path) -> Read:
+    words = json.dumps([f"w{number}" for number in range(int(1_000_000 * share))])
+    content = f'{{"url":"{URL}","keywords":{words}}}\n'.encode()
+    return lambda: _shown(read("pages", content))
+
+
+def _texts_apart(share: float, _: Path) -> Read:
+    content = texts_apart(20, max(1, int(200 * share)), "text")
+    return lambda: _shown(read("pages", content))
+
+
+def _null_words(share: float, _: Path) -> Read:
+    content = null_words(int(300_000_000 * share))
+    return lambda: _attempt(lambda: read("pages", content))
 
 
 def _collisions(share: float, _: Path) -> Read:
@@ -274,6 +347,17 @@ def _collisions(share: float, _: Path) -> Read:
 
 
 INPUTS: dict[str, Hostile] = {
+    "expressions": Hostile("pages that expressions backtracked on", MEMORY, _expressions),
+    "formatting": Hostile("4 MiB of <a><b>; of <b><i><u><s>", PAGE_MEMORY, _markup(b"<a><b>", b"<b><i><u><s>")),
+    "tables": Hostile(
+        "4 MiB of tables; selects; foreign objects; &",
+        PAGE_MEMORY,
+        _markup(b"<table><tr>x", b"<select><option>", b"<svg><foreignObject>", b"&"),
+    ),
+    "attributes": Hostile("half a million attributes of one tag", PAGE_MEMORY, _attributes),
+    "words": Hostile("a list of a million keywords", 2 * MEMORY, _words),
+    "texts-apart": Hostile("Parquet of 300 KB with 4 GB of different texts", 2 * MEMORY, _texts_apart),
+    "null-words": Hostile("Parquet with a list of 300 million nulls", 13 * MEMORY, _null_words),
     "word-lists": Hostile("Parquet of 70 KB with 17 GB of lists of words", 4 * MEMORY, _word_lists),
     "tar-name": Hostile("a tar header of 4 GiB as a long name", MEMORY, _archive(tarfile.GNUTYPE_LONGNAME)),
     "tar-attributes": Hostile("a tar header of 4 GiB of attributes", MEMORY, _archive(tarfile.XHDTYPE)),
@@ -290,13 +374,14 @@ INPUTS: dict[str, Hostile] = {
     "one-word": Hostile("200 pages of 1 MiB that are one word, ranked", ROUND_MEMORY, _one_word),
     "users": Hostile("a million users of one click, ranked", ROUND_MEMORY, _users()),
     "users-paper": Hostile("the same by --profile paper-2013", ROUND_MEMORY, _users("--profile", "paper-2013")),
-    "line-log": Hostile("a line of 100 MB in an access log", LOG_MEMORY, _line("combined", read_log, b"a b ")),
-    "line-matomo": Hostile("a line of 100 MB in a log of Matomo", LOG_MEMORY, _line("matomo", read_log, b'{"a":"')),
-    "line-json": Hostile("a line of 100 MB in JSON Lines", MEMORY, _line("pages", read, b'{"url":"')),
+    "line-log": Hostile("a line of 1 GiB in an access log", LOG_MEMORY, _line("combined", read_log, b"a b ")),
+    "line-matomo": Hostile("a line of 1 GiB in a log of Matomo", LOG_MEMORY, _line("matomo", read_log, b'{"a":"')),
+    "line-json": Hostile("a line of 1 GiB in JSON Lines", MEMORY, _line("pages", read, b'{"url":"')),
     "nested": Hostile("10 million elements, one in the other", PAGE_MEMORY, _nested),
     "nested-json": Hostile("10 million arrays, one in the other", MEMORY, _nested_json),
     "nulls-warc": Hostile("1 GiB of NUL in gzip as WARC", MEMORY, _nulls("warc", read)),
     "nulls-log": Hostile("1 GiB of NUL in gzip as an access log", LOG_MEMORY, _nulls("combined", read_log)),
+    **{name: Hostile(kind.text, ROUND_MEMORY, kind.prepare) for name, kind in ATTACKS.items()},
 }
 """The inputs by name."""
 
@@ -322,7 +407,8 @@ class Outcome:
     @property
     def held(self) -> bool:
         """Whether it was read within its bound."""
-        return not self.failure and self.peak_bytes <= INPUTS[self.name].bound_bytes
+        within = self.peak_bytes <= INPUTS[self.name].bound_bytes
+        return not self.failure and within and not self.counts.get(HARM)
 
     def __str__(self) -> str:
         """A line of the table."""
@@ -340,7 +426,10 @@ def _measure(name: str, share: float, folder: str, sender: Connection) -> None:
         read_it = INPUTS[name].prepare(share, Path(folder))
         before, begin = begin_peak(), time.process_time()
         counts = dict(read_it())
-        outcome = Outcome(name, time.process_time() - begin, peak_growth(before), counts)
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = time.process_time() - begin + children.ru_utime + children.ru_stime
+        peak = max(peak_growth(before), (children.ru_maxrss << 10) - before)
+        outcome = Outcome(name, seconds, peak, counts)
     except BaseException as error:  # whatever it is, it is what came of the input
         traceback.print_exc()
         outcome = Outcome(name, 0.0, 0, {}, f"{type(error).__name__}: {error}")

@@ -137,10 +137,10 @@ def test_a_killed_run_is_never_taken_for_a_result(
                 assert content(killed / folder) == content(undisturbed / folder)
             else:
                 check_unfinished(name, killed / folder, place, tmp_path, capsys)
+        take_manifests(killed, results)  # a run that was killed after its last step has finished
         if number % RERUN_EVERY == 0:
             check_rerun(name, killed, undisturbed, results, place, told)
-        for folder in results:
-            (killed / folder / MANIFEST).unlink(missing_ok=True)
+            take_manifests(killed, results)
     check_rerun(name, killed, undisturbed, results, place, told)
     with capsys.disabled():
         if KILLS != DEFAULT_KILLS:
@@ -175,6 +175,11 @@ def test_nothing_that_a_kill_would_leave_at_any_step_is_taken_for_a_result(
     assert len(seen) > 10
     # The last step of all is the manifest's renaming, so that in its copy everything is finished.
     assert finished_ones >= len(results)
+
+
+def take_manifests(output: Path, results: Sequence[str]) -> None:
+    for folder in results:
+        (output / folder / MANIFEST).unlink(missing_ok=True)
 
 
 def check_rerun(name: str, killed: Path, undisturbed: Path, results: Sequence[str], place: Path, told: Path) -> None:

@@ -19,7 +19,6 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import zstandard
 from hypothesis import given, settings
@@ -49,6 +48,7 @@ from tests.support.hostile_inputs import (
     MEMORY,
     RECORD_BYTES,
     URL,
+    null_words,
     one_click_users,
     one_text,
     one_word_pages,
@@ -58,6 +58,7 @@ from tests.support.hostile_inputs import (
     rank,
     read,
     read_log,
+    texts_apart,
     zeros,
 )
 from tests.support.strategies import HOST
@@ -258,22 +259,6 @@ def test_a_list_larger_than_a_record() -> None:
     assert rows["rejects"] >= 1
 
 
-def texts_apart(rows: int, groups: int, name: str) -> bytes:
-    """Texts of a megabyte that stand in the file one by one, without a dictionary, some rows a group."""
-    sink = io.BytesIO()
-    numbers = np.arange(rows * groups).reshape(groups, rows)
-    texts = [pa.array([f"{'x' * MEBIBYTE}{number}" for number in group]) for group in numbers]
-    columns = texts if name == "text" else [pa.ListArray.from_arrays(np.arange(rows + 1), words) for words in texts]
-    tables = [
-        pa.table({"url": [f"{HOST}/{number}" for number in group], name: column})
-        for group, column in zip(numbers, columns, strict=True)
-    ]
-    with pq.ParquetWriter(sink, tables[0].schema, compression="zstd", use_dictionary=False) as writer:
-        for table in tables:
-            writer.write_table(table)
-    return sink.getvalue()
-
-
 @pytest.mark.parametrize("name", ["text", "keywords"])
 def test_pages_without_a_dictionary_that_stand_for_gigabytes(name: str) -> None:
     content = texts_apart(20, 40, name)
@@ -284,10 +269,7 @@ def test_pages_without_a_dictionary_that_stand_for_gigabytes(name: str) -> None:
 
 def test_a_list_of_nothing_but_nulls() -> None:
     """The file tells how long it is in a few bytes which stand for gigabytes when they are worked on."""
-    count = 40_000_000
-    words = pa.DictionaryArray.from_arrays(pa.nulls(count, pa.int8()), pa.array(["x"]))
-    lists = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), words)
-    content = parquet(pa.table({"url": [HOST], "keywords": lists}), store_schema=False)
+    content = null_words(40_000_000)
     assert len(content) < 100_000
     with pytest.raises(InputError, match="takes too much memory"):
         apart(parquet_rows, content)

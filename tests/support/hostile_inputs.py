@@ -86,6 +86,28 @@ def one_text(length: int, rows: int, name: str = "text") -> bytes:
     return parquet(pa.table({"url": [f"{HOST}/{row}" for row in range(rows)], name: texts}))
 
 
+def texts_apart(rows: int, groups: int, name: str) -> bytes:
+    """Texts of a megabyte that stand in the file one by one, without a dictionary, some rows a group."""
+    sink = io.BytesIO()
+    writer = None
+    for group in np.arange(rows * groups).reshape(groups, rows):
+        texts = pa.array([f"{'x' * MEBIBYTE}{number}" for number in group])
+        column = texts if name == "text" else pa.ListArray.from_arrays(np.arange(rows + 1), texts)
+        table = pa.table({"url": [f"{HOST}/{number}" for number in group], name: column})
+        writer = writer or pq.ParquetWriter(sink, table.schema, compression="zstd", use_dictionary=False)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+    return sink.getvalue()
+
+
+def null_words(count: int) -> bytes:
+    """A row whose list of keywords is so many nulls."""
+    words = pa.DictionaryArray.from_arrays(pa.nulls(count, pa.int8()), pa.array(["x"]))
+    lists = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), words)
+    return parquet(pa.table({"url": [HOST], "keywords": lists}), store_schema=False)
+
+
 def parquet_rows(content: bytes) -> tuple[int, Counter[str], Counter[str]]:
     return read("pages", content)
 
