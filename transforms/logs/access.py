@@ -33,7 +33,7 @@ from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.records import read_blocks
 from semrank.transforms.logs.robots import are_robots
 from semrank.transforms.logs.searches import ReferrerReader, escaped, site_query
-from semrank.transforms.logs.users import visitor_ids
+from semrank.transforms.logs.users import forwarded_clients, visitor_ids
 from semrank.transforms.logs.visits import VISITS, LogBatch
 from semrank.transforms.streams.quotes import quote_line
 from semrank.transforms.streams.spans import Bytes, Int32s, Lines, Spans, numbers_at, slices, value_spans, window
@@ -85,7 +85,8 @@ class Requests:
     what was not recorded.
 
     Attributes:
-        client: address or host name of the client, binary.
+        client: address or host name that the connection came from, binary.
+        forwarded: the clients that proxies tell (X-Forwarded-For), binary.
         account: name of the logged-in user, binary; empty or `-` where there is none.
         times: timestamp[us, UTC], null where the log has none that can be read.
         method: binary.
@@ -109,6 +110,7 @@ class Requests:
     referrer: pa.BinaryArray | Spans | None
     agent: pa.BinaryArray | None
     quote: Quote
+    forwarded: pa.BinaryArray | Spans | None = None
 
 
 def read_access_log(stream: BinaryIO, stage: str, options: LogOptions, read_lines: RequestLines) -> Iterator[LogBatch]:
@@ -256,7 +258,10 @@ class AccessReader:
         urls = column_array(pages["url"])
         account = None if requests.account is None else _dashless(requests.account.take(rows))
         agent = None if requests.agent is None else requests.agent.take(rows)
-        users = visitor_ids(requests.client.take(rows), account, agent, self._options.salt)
+        client = requests.client.take(rows)
+        if requests.forwarded is not None:
+            client = forwarded_clients(client, requests.forwarded.take(rows))
+        users = visitor_ids(client, account, agent, self._options.salt)
         count = len(rows)
         asked = self._asked(urls)
         if referrers is None:

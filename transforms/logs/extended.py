@@ -27,7 +27,8 @@ from semrank.transforms.streams.times import written_times
 _DIRECTIVE = ord("#")
 _FIELDS = b"#fields:"
 
-_CLIENT = ("c-ip", "x-forwarded-for", "c-dns")
+_CLIENT = ("c-ip", "c-dns")
+_FORWARDED = ("x-forwarded-for", "cs(x-forwarded-for)", "x-real-ip", "cs(x-real-ip)", "originalip", "true-client-ip")
 _HOST = ("x-host-header", "cs-host", "cs(host)")
 _REFERRER = ("cs(referer)", "cs(referrer)")
 _AGENT = ("cs(user-agent)",)
@@ -126,6 +127,7 @@ class _ExtendedReader:
             referrer=referrer,
             agent=agent,
             quote=lambda record: quote_line(fields.lines.text(record)),
+            forwarded=first(*_FORWARDED),
         )
 
     def _times(self, date: pa.BinaryArray | None, time: pa.BinaryArray | None, count: int) -> pa.TimestampArray:

@@ -2,6 +2,9 @@ r"""The Common Log Format of the NCSA server and what Apache and nginx made of i
 
     [host[:port]] client[, client ...] ident account [time] "request" status bytes ["referrer" "user agent" [more ...]]
 
+A third quoted field after the size, as in nginx's packaged layout `main`, has the clients that proxies told, if it
+holds addresses.
+
 One reader for the formats `common`, `combined` and `vhost-combined`, since files mix layouts: each line is read by
 what it has. Well-formed lines are split by array arithmetic; the few with escapes, quotes in the wrong place or
 spaces in a name go through one regular expression.
@@ -41,7 +44,7 @@ _OPENING, _CLOSING, _DASH, _ZERO, _NINE = ord("["), ord("]"), ord("-"), ord("0")
 _COMMA, _PARENTHESIS, _COLON = ord(","), ord("("), ord(":")
 _WHO = pa.struct([(name, pa.binary()) for name in ("host", "client", "account")])
 
-_COMMON_QUOTES, _COMBINED_QUOTES = 2, 6
+_COMMON_QUOTES, _COMBINED_QUOTES, _MAIN_QUOTES = 2, 6, 8
 _TIME_BYTES = len("10/Feb/2012:16:42:07 -0500")
 
 _NAMES_BYTES = 64
@@ -54,7 +57,7 @@ _NUMBERS_BYTES = 24
 _LINE = (
     r"(?s)^(?P<names>.*?) \[(?P<time>[^ ]* [^ ]*)\] "
     r'"(?P<request>.*?)" (?P<status>[0-9-][^ "]*) [0-9-][^ "]*'
-    r'(?P<tail> "(?P<referrer>(?:[^"\\]|\\.)*)" "(?P<agent>(?:[^"\\]|\\.)*)"(?: .*)?'
+    r'(?P<tail> "(?P<referrer>(?:[^"\\]|\\.)*)" "(?P<agent>(?:[^"\\]|\\.)*)"(?: "(?P<forwarded>[^"\\]*)")?(?: .*)?'
     r'| "(?P<loose_referrer>.*?)" "(?P<loose_agent>.*)"(?: [^"]*)?)?\s*$'
 )
 _NAMED_PORT = re.compile(rb"(?=[^:]*[A-Za-z][^:]*:)[A-Za-z0-9_.-]+:[0-9]{1,5}")
@@ -150,7 +153,7 @@ def _usual_requests(lines: Lines, with_host: bool) -> Iterator[tuple[npt.NDArray
     first = np.searchsorted(quotes, lines.starts)
     count = np.searchsorted(quotes, lines.ends) - first
     plain = ~lines.holding(BACKSLASH)
-    for number in (_COMBINED_QUOTES, _COMMON_QUOTES):
+    for number in (_COMBINED_QUOTES, _COMMON_QUOTES, _MAIN_QUOTES):
         chosen = np.flatnonzero(plain & (count == number))
         if len(chosen):
             places = quotes[first[chosen][:, None] + np.arange(number)]
@@ -165,11 +168,12 @@ def _usual(lines: Lines, quotes: Int32s, hosted: bool) -> tuple[Bools, Requests 
 
     Args:
         lines: lines without backslashes.
-        quotes: where their quotes are, int32[n, 2 or 6].
+        quotes: where their quotes are, int32[n, 2, 6 or 8].
         hosted: whether a host stands before the client.
     """
     content, one = lines.content, np.int32(1)
-    combined = quotes.shape[1] == _COMBINED_QUOTES
+    combined = quotes.shape[1] >= _COMBINED_QUOTES
+    forwarded = quotes.shape[1] == _MAIN_QUOTES
     names = 3 if hosted else 2
     times = quotes[:, 0] - np.int32(_TIME_BYTES + 2)
     before = _spaces(content, lines.starts, times - np.int32(2), names, _NAMES_BYTES)
@@ -188,9 +192,10 @@ def _usual(lines: Lines, quotes: Int32s, hosted: bool) -> tuple[Bools, Requests 
     has(SPACE, quotes[:, 1] + one)
     if combined:
         has(SPACE, stops)
-        has(SPACE, quotes[:, 3] + one)
-        fits &= quotes[:, 4] - quotes[:, 3] == 2
-        end = quotes[:, 5] + one
+        for closing in range(3, quotes.shape[1] - 1, 2):
+            has(SPACE, quotes[:, closing] + one)
+            fits &= quotes[:, closing + 1] - quotes[:, closing] == 2
+        end = quotes[:, -1] + one
         fits &= (end == lines.ends) | (content[np.minimum(end, len(content) - 1)] == SPACE)
     for start, stop in ((quotes[:, 1] + np.int32(2), after[:, 0]), (after[:, 0] + one, stops)):
         figure = content[np.clip(start, 0, len(content) - 1)]
@@ -226,6 +231,7 @@ def _usual(lines: Lines, quotes: Int32s, hosted: bool) -> tuple[Bools, Requests 
         referrer=between(quotes[:, 2] + one, quotes[:, 3]) if combined else None,
         agent=agent,
         quote=lambda record: quote_line(lines.text(record)),
+        forwarded=between(quotes[:, 6] + one, quotes[:, 7]) if forwarded else None,
     )
 
 
@@ -279,6 +285,7 @@ def _matched(found: pa.StructArray, names: pa.StructArray, lines: pa.BinaryArray
         referrer=pc.if_else(has_tail, _either(group("referrer"), group("loose_referrer")), None),
         agent=pc.if_else(has_tail, _either(group("agent"), group("loose_agent")), None),
         quote=lambda record: quote_line(lines[record].as_py()),
+        forwarded=group("forwarded"),
     )
 
 

@@ -43,7 +43,11 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "client": (
         *("remote_addr", "realip_remote_addr", "ip", "client_ip", "clientip", "client", "remote_ip"),
         *("request.client_ip", "request.remote_ip", "request.remote_addr", "clienthost", "clientaddr"),
-        *("http_x_forwarded_for", "x_forwarded_for"),
+    ),
+    "forwarded": (
+        *("http_x_forwarded_for", "x_forwarded_for", "x-forwarded-for", "request.headers.x-forwarded-for"),
+        *("request_x-forwarded-for", "forwarded_for", "http_x_real_ip", "x_real_ip", "request_x-real-ip"),
+        *("http_cf_connecting_ip", "http_true_client_ip", "http_forwarded", "request.headers.forwarded"),
     ),
     "account": ("remote_user", "user", "auth", "user_id", "clientusername"),
     "time": (
@@ -71,7 +75,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 """Names under which a value is looked for, the best first, in lower case; a dot leads into an object."""
 
 _SCHEMES = pa.array([b"http", b"https"], pa.binary())
-_OFTEN_NONE = frozenset({"client", "request", "target", "rewritten"})
+_OFTEN_NONE = frozenset({"client", "forwarded", "request", "target", "rewritten"})
 """Columns of which another name tells more where the first one's value is empty or a dash."""
 
 _HEX_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
@@ -231,4 +235,5 @@ def _requests(columns: Mapping[str, pa.BinaryArray], lines: Sequence[bytes]) -> 
         referrer=columns["referrer"],
         agent=columns["agent"],
         quote=quote,
+        forwarded=columns["forwarded"],
     )

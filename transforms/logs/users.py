@@ -104,8 +104,24 @@ def first_client(value: bytes) -> bytes:
         value: one address or name, or several, separated by commas or blanks, each perhaps in parentheses.
     """
     words = [word for word in _BETWEEN_CLIENTS.split(value) if word.lower() not in _HIDDEN_CLIENTS]
-    addresses = filter(None, map(address_of, words))
-    return _MAPPED.sub(b"", next(addresses, words[0] if words else value))
+    return _first_address(words) or _MAPPED.sub(b"", words[0] if words else value)
+
+
+def _first_address(words: Iterable[bytes]) -> bytes | None:
+    address = next(filter(None, map(address_of, words)), None)
+    return None if address is None else _MAPPED.sub(b"", address)
+
+
+def forwarded_clients(client: pa.BinaryArray, forwarded: pa.BinaryArray) -> pa.BinaryArray:
+    """The clients of requests: the left-most address that proxies told, where they told one.
+
+    Args:
+        client: the address that the connection came from, binary[n].
+        forwarded: the header X-Forwarded-For or one like it, binary[n].
+    """
+    encoded = forwarded.fill_null(b"").dictionary_encode()
+    told = [_first_address(_BETWEEN_CLIENTS.split(value)) for value in encoded.dictionary.to_pylist()]
+    return pc.coalesce(pa.array(told, pa.binary()).take(encoded.indices), client)
 
 
 def subject_ids(format_name: str, subjects: pa.StringArray, salt: bytes) -> pa.StringArray:

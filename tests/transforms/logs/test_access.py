@@ -6,6 +6,7 @@ import datetime
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -320,3 +321,47 @@ def test_load_balancer_logs_are_read() -> None:
     assert visit["visited_at"] == MOMENT.replace(microsecond=186641)
     assert (visit["url"], visit["query"], visit["is_search"]) == ("https://www.example.com/find?q=a+b", "a b", True)
     assert visit["referrer_url"] is None
+
+
+AGENT = "Mozilla/5.0"
+FORWARDED_FIELDS = "#Fields: date time c-ip {name} cs-method cs-uri-stem sc-status cs(User-Agent)\n"
+
+
+def passed_on(layout: str, peer: str, told: str) -> tuple[str, str]:
+    """A format, and a request in it whose connection came from `peer`, of which a proxy told `told`."""
+    entry: dict[str, Any] = {"ts": 1710237600, "status": 200}
+    if layout in ("w3c", "cloudfront"):
+        name, gap, none = ("X-Forwarded-For", " ", "+") if layout == "w3c" else ("x-forwarded-for", "\t", "%20")
+        fields = ["2024-03-12", "10:00:00", peer, told.replace(" ", none), "GET", "/a", "200", AGENT]
+        return layout, FORWARDED_FIELDS.format(name=name) + gap.join(fields)
+    if layout == "caddy":
+        request = {"remote_ip": peer, "uri": "/a", "headers": {"X-Forwarded-For": [told], "User-Agent": [AGENT]}}
+        return "nginx-json", json.dumps({**entry, "request": request})
+    if layout == "traefik":
+        names = {"ClientHost": peer, "RequestPath": "/a", "request_X-Forwarded-For": told, "request_User-Agent": AGENT}
+        return "nginx-json", json.dumps({**entry, **names})
+    if layout.startswith("http_"):
+        names = {"remote_addr": peer, "request_uri": "/a", layout: told, "http_user_agent": AGENT}
+        return "nginx-json", json.dumps({**entry, **names})
+    host = "www.example.com:443 " if layout == "vhost-combined" else ""
+    tail = {"combined escaped": ' \\"x\\"', "combined more": ' "0.1" 7'}.get(layout, "")
+    request = f'"GET /a HTTP/1.1" 200 9 "-" "{AGENT}" "{told}"{tail}'
+    return layout.partition(" ")[0], f"{host}{peer} - - [12/Mar/2024:10:00:00 +0000] {request}"
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        *("http_x_forwarded_for", "http_x_real_ip", "http_cf_connecting_ip", "caddy", "traefik", "w3c", "cloudfront"),
+        *("combined", "combined escaped", "combined more", "vhost-combined", "common"),
+    ],
+)
+def test_behind_a_proxy_the_client_is_the_one_that_it_tells(layout: str) -> None:
+    def user(peer: str, told: str) -> str:
+        name, line = passed_on(layout, peer, told)
+        (visit,) = read_all(name, line.encode()).visits
+        return str(visit["user_id"])
+
+    through_one, through_another = user("10.0.0.7", "203.0.113.9, 10.0.0.2"), user("10.0.0.8", "203.0.113.9")
+    assert through_one == through_another == user("203.0.113.9", "-") == user("203.0.113.9", "unknown")
+    assert len({through_one, user("10.0.0.7", "-"), user("10.0.0.7", "198.51.100.7")}) == 3
