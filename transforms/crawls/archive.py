@@ -13,10 +13,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-import zstandard
-
 from semrank.transforms.streams.batch import DEFAULT_MAX_RECORD_BYTES
-from semrank.transforms.streams.inflate import DAMAGE, GZIP_MAGIC, ZSTD_MAGIC, Inflater, gzip_inflater, zstd_inflater
+from semrank.transforms.streams.inflate import (
+    DAMAGE,
+    GZIP_MAGIC,
+    ZSTD_MAGIC,
+    Inflater,
+    gzip_inflater,
+    inflate_all,
+    zstd_inflater,
+)
+from semrank.transforms.streams.lines import MARK
 
 ARC_TYPE = "arc-content-type"
 """Name under which records of ARC files have the content type of their header line."""
@@ -42,6 +49,7 @@ _ARC_SECOND = re.compile(rb"(?P<type>.*) (?:[0-9]{3}|-) [^\s]+ [^\s]+ [^\s]+ [^\
 
 _NAME = re.compile(rb"[!-9;-~]+[ \t]*:")
 _BLANK = (b"\n", b"\r\n")
+_BETWEEN = b"\r\n" + MARK  # bytes between records, and before the first
 _MAX_ADDRESS_BYTES = 255  # a host's name
 _MOST_BLANK_LINES = 8  # between records; ARC has one, WARC two
 _LENGTH_DIGITS = 18  # of a Content-Length: nothing real is longer, and the number stays an int64
@@ -350,8 +358,8 @@ class _Feed:
         return skipped
 
     def skip_blank_lines(self) -> None:
-        """Pass over the empty lines between records."""
-        while self._fill() and self._chunk.data[self._at] in b"\r\n":
+        """Pass over the empty lines between records, and a byte order mark."""
+        while self._fill() and self._chunk.data[self._at] in _BETWEEN:
             self._at += 1
 
     def at_record(self) -> bool:
@@ -409,7 +417,7 @@ _END = _Chunk(b"", 0)
 
 def begins_record(data: bytes) -> bool:
     """Whether bytes begin with a WARC or ARC record, empty lines before it aside."""
-    data = data.lstrip(b"\r\n")
+    data = data.lstrip(_BETWEEN)
     return _WARC_START.match(data) is not None or _arc_headers(data[: data.find(b"\n") + 1]) is not None
 
 
@@ -422,7 +430,8 @@ def may_be_archive(head: bytes) -> bool:
             head = gzip_inflater().inflate(head)[0]
         except DAMAGE:
             return True
-    return not head or b"WARC/" in head or head.lstrip().startswith(b"filedesc:") or begins_record(head)
+    begin = head.lstrip(b" \t" + _BETWEEN)
+    return not head or b"WARC/" in head or begin.startswith(b"filedesc:") or begins_record(head)
 
 
 def _plain_chunks(stream: BinaryIO, start: int) -> Iterator[_Chunk]:
@@ -461,10 +470,8 @@ def _codec(stream: BinaryIO) -> _Codec | None:
     # The draft specification of WARC with zstd puts the dictionary into a skippable frame, itself perhaps compressed.
     content = stream.read(min(int.from_bytes(head[4:], "little"), _MAX_DICTIONARY_BYTES))
     if content.startswith(ZSTD_MAGIC):
-        try:
-            content = zstandard.ZstdDecompressor().decompress(content, max_output_size=_MAX_DICTIONARY_BYTES)
-        except zstandard.ZstdError:
-            content = b""
+        found = inflate_all(zstd_inflater, content, _MAX_DICTIONARY_BYTES)
+        content = found.content if found.whole and not found.cut else b""
     return _Codec(ZSTD_MAGIC, content or None)
 
 

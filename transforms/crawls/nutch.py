@@ -9,8 +9,8 @@ r"""Apache Nutch's CrawlDb as `readdb CRAWLDB -dump DIR -format csv` or `-format
 
 The CrawlDb keeps the time at which a page is due again, so a page was fetched one retry interval before that. Nutch
 writes times as Java's `Date.toString` does, with the abbreviation of its machine's zone. Some of these mean several
-zones (CST is -06:00 in Chicago and +08:00 in Shanghai): unless the zone is given, such times are left empty and counted
-(`zone-ambiguous`), so that they outdate nothing.
+zones (CST is -06:00 in Chicago and +08:00 in Shanghai): unless the zone is given, times with such an abbreviation, or
+an unknown one, are left empty and counted (`zone-ambiguous`), so that they outdate nothing.
 """
 
 from __future__ import annotations
@@ -48,17 +48,20 @@ _JAVA_DATE = re.compile(
     r"(?P<year>[0-9]{4})"
 )
 _PROTOCOL_TARGET = re.compile(r"moved\([0-9]+\), lastModified=-?[0-9]+: (\S+?)(?:\|\|\||$)")
-_OFFSET = re.compile(r"(?:GMT|UTC)?([+-])([0-9]{2}):?([0-9]{2})")
+_OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(0?[0-9]|1[0-4])(?::?([0-5][0-9]))?")
 
 _ZONES = {
-    **{"UTC": 0, "GMT": 0, "Z": 0, "WET": 0, "WEST": 60, "CET": 60, "CEST": 120, "EET": 120, "EEST": 180, "MSK": 180},
+    **{"UTC": 0, "GMT": 0, "UT": 0, "Z": 0, "WET": 0, "WEST": 60, "CET": 60, "CEST": 120, "EET": 120, "EEST": 180},
     **{"EST": -300, "EDT": -240, "MST": -420, "MDT": -360, "PDT": -420, "AKST": -540, "AKDT": -480, "HST": -600},
-    **{"JST": 540, "KST": 540, "HKT": 480, "SGT": 480, "AEST": 600, "AEDT": 660, "NZST": 720, "NZDT": 780},
+    **{"NST": -210, "NDT": -150, "BRT": -180, "BRST": -120, "ART": -180, "COT": -300, "PET": -300, "UYT": -180},
+    **{"JST": 540, "KST": 540, "HKT": 480, "SGT": 480, "MYT": 480, "WIB": 420, "WITA": 480, "WIT": 540, "ICT": 420},
+    **{"AEST": 600, "AEDT": 660, "ACST": 570, "ACDT": 630, "AWST": 480, "NZST": 720, "NZDT": 780, "PKT": 300},
+    **{"IDT": 180, "NPT": 345, "EAT": 180, "CAT": 120, "SAST": 120, "WAT": 60, "WAST": 120, "TRT": 180, "UZT": 300},
 }
-"""Minutes east of Greenwich of abbreviations that have one meaning in the tz database, as CST and IST do not."""
+"""Minutes east of Greenwich of abbreviations that Java and the tz database use of one zone, which never moved.
 
-_AMBIGUOUS = frozenset({"CST", "CDT", "PST", "IST", "BST", "AST", "ADT", "AMT", "ECT", "GST", "SST"})
-"""Abbreviations that Java writes for several zones."""
+CST, IST and others stand for several zones; MSK was +03:00 and +04:00 by turns.
+"""
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _SECOND = 1_000_000
@@ -199,16 +202,16 @@ def _written_time(builder: BatchBuilder, text: str, zone: ZoneInfo | None) -> in
     elif zone is not None:
         moment = _in_zone(local, zone, found["zone"])
     else:
-        builder.count("zone-ambiguous", int(found["zone"] in _AMBIGUOUS))
+        builder.count("zone-ambiguous")
         return None
     return (moment - datetime(1970, 1, 1)) // timedelta(microseconds=1)
 
 
 def _offset(zone: str) -> timedelta | None:
-    """Time east of Greenwich of an abbreviation or of `GMT+08:00`; None where it is not certain."""
+    """Time east of Greenwich of an abbreviation, `GMT+08:00` or `UTC+8`; None where it is not certain."""
     numeric = _OFFSET.fullmatch(zone)
     if numeric is not None:
-        return timedelta(minutes=(int(numeric[2]) * 60 + int(numeric[3])) * (-1 if numeric[1] == "-" else 1))
+        return timedelta(minutes=(int(numeric[2]) * 60 + int(numeric[3] or 0)) * (-1 if numeric[1] == "-" else 1))
     return timedelta(minutes=_ZONES[zone]) if zone in _ZONES else None
 
 

@@ -97,6 +97,15 @@ def test_arc_records_of_version_two() -> None:
     assert (record.headers["warc-target-uri"], record.block) == ("http://example.com/a b", block)
 
 
+@pytest.mark.parametrize("record", [RECORDS[1], arc(b"abc")])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_byte_order_mark_is_no_part_of_the_first_record(record: bytes, packed: bool) -> None:
+    content = b"\xef\xbb\xbf" + record
+    content = gzip.compress(content) if packed else content
+    assert may_be_archive(content[:512])
+    assert [found.problem for found in read(content + content)] == [None, None]
+
+
 HTML_BLOCK = http(b"<p>an ARC record</p>")
 AT_A, WHEN = "http://a.example/", "192.0.2.1 20040925001013"
 

@@ -208,7 +208,6 @@ def test_crawldb_urls_with_quotes_and_commas() -> None:
         ("Sun Mar 31 08:00:00 EDT 2024", NOON),
         ("Sun Mar 31 17:30:00 GMT+05:30 2024", NOON),
         ("2024-03-31T12:00:00Z", NOON),
-        ("Sun Mar 31 12:00:00 XYZ 2024", None),
         ("Sun Foo 31 12:00:00 GMT 2024", None),
         ("Sun Feb 31 12:00:00 GMT 2024", None),
         ("", None),
@@ -467,6 +466,13 @@ def test_csv_header_is_the_one_that_is_looked_for() -> None:
         ("Sun Mar 31 21:00:00 JST 2024", None, NOON),
         ("Sun Mar 31 21:00:00 JST 2024", "Asia/Shanghai", NOON),
         ("Sun Mar 31 12:00:00 UTC 2024", "Asia/Shanghai", NOON),
+        *((f"Sun Mar 31 20:00:00 {zone} 2024", None, NOON) for zone in ("UTC+8", "GMT+08:00", "GMT+8", "+0800", "SGT")),
+        ("Sun Mar 31 19:00:00 WIB 2024", None, NOON),
+        ("Sun Mar 31 08:30:00 GMT-3:30 2024", None, NOON),
+        ("Sun Mar 31 20:00:00 UTC+80 2024", None, None),
+        ("Sun Mar 31 15:00:00 MSK 2024", None, None),
+        ("Sun Mar 31 15:00:00 MSK 2024", "Europe/Moscow", NOON),
+        ("Sun Mar 31 12:00:00 XYZ 2024", None, None),
     ],
 )
 def test_zones_of_several_meanings_are_told(due: str, zone: str | None, fetched: datetime | None) -> None:
