@@ -193,19 +193,27 @@ def bounded_markup(html: str, counters: Counter[str]) -> str:
 
 _XML_NEXT = re.compile(
     r"<(?:!--(?:[^-]++|-(?!->))*+(?:-->|\Z)|!\[CDATA\[(?P<text>(?:[^\]]++|\](?!\]>))*+)(?:\]\]>|\Z)"
-    r"""|(?P<name>[A-Za-z_][^\s/>]*+)(?P<attributes>(?:[^>"'/]++|"[^"]*+"?|'[^']*+'?|/(?!>))*+)(?P<empty>/?)>?)"""
+    r"""|(?P<end>/?)(?P<name>[A-Za-z_][^\s/>]*+)(?P<attributes>(?:[^>"'/]++|"[^"]*+"?|'[^']*+'?|/(?!>))*+)(?P<empty>/?)>?)"""
 )
 
 
+_XHTML_PREFIX = re.compile(r"""xmlns:([^\s=<>"'/]{1,99}+)\s*+=\s*+["']http://www\.w3\.org/1999/xhtml["']""")
+
+
 def as_html(xhtml: str) -> str:
-    """XHTML as an HTML parser understands it: empty elements with an end tag, CDATA sections escaped."""
-    return _XML_NEXT.sub(_in_html, xhtml)
+    """XHTML as an HTML parser understands it: empty elements with an end tag, CDATA sections escaped, no prefixes."""
+    prefixes = frozenset(_XHTML_PREFIX.findall(xhtml))
+    return _XML_NEXT.sub(lambda found: _in_html(found, prefixes), xhtml)
 
 
-def _in_html(found: re.Match[str]) -> str:
+def _in_html(found: re.Match[str], prefixes: frozenset[str]) -> str:
     if found["text"] is not None:
         return found["text"].replace("&", "&amp;").replace("<", "&lt;")
     name = found["name"]
-    if name is None or not found["empty"] or name.lower() in _VOID:
+    if name is None:
         return found[0]
-    return f"<{name}{found['attributes']}></{name}>"
+    prefix, colon, local = name.partition(":")
+    name = local if colon and prefix in prefixes else name
+    if found["empty"] and name.lower() not in _VOID:
+        return f"<{name}{found['attributes']}></{name}>"
+    return found[0] if name is not local else f"<{found['end']}{name}{found['attributes']}>"

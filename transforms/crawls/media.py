@@ -190,7 +190,7 @@ def _is_xhtml(head: bytes) -> bool:
     """Whether an XML document's root is that of XHTML."""
     skipped = _FEED_SKIPPED.match(head)
     root = head[skipped.end() :] if skipped else head
-    return re.match(rb"<(?:[a-z]+:)?html[\s>]", root) is not None and b"http://www.w3.org/1999/xhtml" in root
+    return re.match(rb"<(?:[\w.-]+:)?html[\s>]", root) is not None and b"http://www.w3.org/1999/xhtml" in root
 
 
 def is_text(body: bytes) -> bool:

@@ -61,7 +61,14 @@ def read_schema(stream: BinaryIO, source: str) -> pa.Schema:
     """
     schema = open_parquet(stream, source).schema_arrow
     fields = [schema.field(position) for position in _first_of_each(schema)]
-    return pa.schema([field.with_type(pa.string()) if _is_binary(field.type) else field for field in fields])
+    return pa.schema([field.with_type(_as_text(field.type)) for field in fields])
+
+
+def _as_text(dtype: pa.DataType) -> pa.DataType:
+    """The type as which values of a type are read: bytes as texts, lists of bytes as lists of texts."""
+    if _is_list(dtype) and _is_binary(dtype.value_type):
+        return pa.list_(pa.string())
+    return pa.string() if _is_binary(dtype) else dtype
 
 
 def _first_of_each(schema: pa.Schema) -> list[int]:
@@ -182,7 +189,7 @@ def _is_text_list(dtype: pa.DataType) -> bool:
     if not _is_list(dtype):
         return False
     words = dtype.value_type.value_type if pa.types.is_dictionary(dtype.value_type) else dtype.value_type
-    return bool(pa.types.is_string(words) or pa.types.is_large_string(words))
+    return _is_text(words)
 
 
 def _text_lengths(column: pa.Array) -> npt.NDArray[np.int64] | None:
@@ -242,8 +249,9 @@ def _decoded(table: pa.Table) -> Rows:
     reasons = pa.nulls(table.num_rows, pa.string())
     for position, name in enumerate(table.column_names):
         column = _plain(column_array(table.column(position)))
-        if _is_binary(column.type):
-            column = column.cast(pa.binary()).view(pa.string())
+        text = _as_text(column.type)
+        if text != column.type:
+            column = column.cast(pa.list_(pa.binary()) if _is_list(text) else pa.binary()).view(text)
         table = table.set_column(position, name, column)
         try:
             column.validate(full=True)

@@ -10,6 +10,7 @@ from semrank.transforms.crawls.charsets import decode_html
 from semrank.transforms.crawls.html import guess_language, read_html
 from semrank.transforms.crawls.links import MAX_ANCHOR_CHARS, MAX_REFRESH_SECONDS
 from semrank.transforms.crawls.markup import MAX_NESTING
+from semrank.transforms.crawls.media import computed_type
 from semrank.transforms.streams.urls import canonical_url
 
 URL = "http://example.com/dir/page"
@@ -265,3 +266,20 @@ def test_any_markup_gives_a_page(body: bytes, charset: str | None) -> None:
     for text in (page.title, page.text, *links.anchors):
         assert text is None or text.strip()
         assert text is None or text.encode()
+
+
+@pytest.mark.parametrize("prefix", ["html", "h", "x-1"])
+def test_xhtml_may_have_prefixes(prefix: str) -> None:
+    page = (
+        f"<?xml version='1.0'?><{prefix}:html xmlns:{prefix}='http://www.w3.org/1999/xhtml' xmlns:o='urn:o' lang='de'>"
+        f"<{prefix}:head><{prefix}:title>T</{prefix}:title><{prefix}:script src='x'/></{prefix}:head><{prefix}:body>"
+        f"<{prefix}:a href='/a'>one <{prefix}:b>two</{prefix}:b></{prefix}:a><o:a href='/o'>no link</o:a>"
+        f"<{prefix}:p>Words &amp; more<{prefix}:br/>of them.</{prefix}:p></{prefix}:body></{prefix}:html>"
+    )
+    body = page.encode()
+    found = read_html(body, url="http://example.com/", xml=True)
+    assert (found.title, found.language) == ("T", "de")
+    assert list(zip(found.links.targets, found.links.anchors, strict=True)) == [("http://example.com/a", "one two")]
+    assert found.text is not None
+    assert "Words & more\nof them." in found.text
+    assert computed_type("application/xml", body) == computed_type(None, body) == "application/xhtml+xml"

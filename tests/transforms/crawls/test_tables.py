@@ -173,6 +173,14 @@ def test_dates_and_numbers_of_data_frames() -> None:
     assert [reject["record"] for reject in found["rejects"]] == ["http://c/", "http://d/"]
 
 
+@pytest.mark.parametrize("kind", [pa.list_(pa.binary()), pa.large_list(pa.large_binary())])
+def test_keywords_may_be_bytes(kind: pa.DataType) -> None:
+    words = pa.array([["rouge", "été".encode()], [b"\xff"], None, [None, b"bleu"]], kind)
+    found = from_parquet("pages", {"url": [f"http://{host}/" for host in "abcd"], "keywords": words})
+    assert [row["keywords"] for row in found["pages"]] == [["rouge", "été"], None, ["bleu"]]
+    assert found["rejected"] == {"keywords-undecodable": 1}
+
+
 NUMBERS = [
     (3, 3, None),
     (3.0, 3, None),
