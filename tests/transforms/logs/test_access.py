@@ -335,8 +335,12 @@ def passed_on(layout: str, peer: str, told: str) -> tuple[str, str]:
         fields = ["2024-03-12", "10:00:00", peer, told.replace(" ", none), "GET", "/a", "200", AGENT]
         return layout, FORWARDED_FIELDS.format(name=name) + gap.join(fields)
     if layout == "caddy":
-        request = {"remote_ip": peer, "uri": "/a", "headers": {"X-Forwarded-For": [told], "User-Agent": [AGENT]}}
-        return "nginx-json", json.dumps({**entry, "request": request})
+        entry["request"] = {
+            "remote_ip": peer,
+            "uri": "/a",
+            "headers": {"X-Forwarded-For": [told], "User-Agent": [AGENT]},
+        }
+        return "nginx-json", json.dumps(entry)
     if layout == "traefik":
         names = {"ClientHost": peer, "RequestPath": "/a", "request_X-Forwarded-For": told, "request_User-Agent": AGENT}
         return "nginx-json", json.dumps({**entry, **names})
