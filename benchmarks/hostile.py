@@ -37,6 +37,7 @@ from benchmarks.hostile_use import ATTACKS
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.ids import surplus_strings
+from semrank.transforms.crawls import bounded
 from semrank.transforms.crawls.html import MAX_HTML_BYTES
 from semrank.transforms.samples.wikispeedia import archive_files, article_text
 from semrank.transforms.streams.download import DownloadError, Policy, download
@@ -426,6 +427,7 @@ def _measure(name: str, share: float, folder: str, sender: Connection) -> None:
         read_it = INPUTS[name].prepare(share, Path(folder))
         before, begin = begin_peak(), time.process_time()
         counts = dict(read_it())
+        bounded._helper.close()
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds = time.process_time() - begin + children.ru_utime + children.ru_stime
         peak = max(peak_growth(before), (children.ru_maxrss << 10) - before)

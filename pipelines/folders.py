@@ -204,6 +204,7 @@ def _names(path: Path) -> list[str]:
 
 def _check_local(option: str, folder: str, *, parts: Sequence[str], overwrite: bool) -> None:
     found: list[PurePosixPath] = []
+    marked = (Path(folder) / LOCK).exists()
     for entry in sorted(Path(folder).iterdir()):
         inner = sorted(entry.iterdir()) if entry.is_dir() and not entry.is_symlink() else []
         for path in (entry, *inner):
@@ -211,14 +212,13 @@ def _check_local(option: str, folder: str, *, parts: Sequence[str], overwrite: b
                 raise InputError(
                     f"{option} {folder}: holds a symbolic link '{path.name}', expected a new or empty folder"
                 )
-        if entry.name not in _OWN_NAMES:
+        if not marked or entry.name not in _OWN_NAMES:
             found += [PurePosixPath(entry.name, path.name) for path in inner] or [PurePosixPath(entry.name)]
     manifest = Path(folder) / files.MANIFEST
     if manifest.is_file() and files.read_json(str(manifest)).get("kind") not in _KINDS:
         raise InputError(
             f"{option} {folder}: holds a {files.MANIFEST} that semrank did not write, expected a new or empty folder"
         )
-    marked = (Path(folder) / LOCK).exists()
     _check_found(option, folder, found, parts=parts, overwrite=overwrite, marked=marked)
 
 

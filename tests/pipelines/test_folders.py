@@ -60,6 +60,9 @@ def claim(folder: Path, *, overwrite: bool = True, **options: Any) -> Path:
         *(
             ".env",
             ".git/HEAD",
+            ".semrank-new/notes",
+            ".semrank-old/notes",
+            ".semrank-ready/notes",
             ".ssh/id",
             ".lock",
             "notes.txt",

@@ -19,6 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
+HASHED_AT_ONCE = 1 << 16
+"""Strings that are objects of Python at the same time, each of which takes some 100 bytes."""
+
 DIGEST_SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("check", pa.int64(), nullable=False)])
 
 
@@ -57,8 +60,10 @@ def text_digests(strings: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
         if isinstance(strings, pa.ChunkedArray):
             strings = pa.concat_arrays(strings.chunks)
     encoded = strings if pa.types.is_dictionary(strings.type) else strings.dictionary_encode()
-    texts = pc.cast(encoded.dictionary, pa.large_binary()).to_pylist()
-    values = b"".join([blake2b(text, digest_size=16).digest() for text in texts])
+    values = bytearray()
+    for start in range(0, len(encoded.dictionary), HASHED_AT_ONCE):
+        texts = pc.cast(encoded.dictionary.slice(start, HASHED_AT_ONCE), pa.large_binary()).to_pylist()
+        values += b"".join([blake2b(text, digest_size=16).digest() for text in texts])
     halves = np.frombuffer(values, dtype=">i8").astype(np.int64).reshape(-1, 2)
     return np.ascontiguousarray(halves[encoded.indices.to_numpy(zero_copy_only=False)])
 
