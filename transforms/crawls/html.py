@@ -198,5 +198,4 @@ def guess_language(text: str | None) -> str | None:
     """The language that a text's character n-grams speak for; None where it is too short or too odd to tell."""
     if text is None or len(text) < MIN_DETECTABLE_CHARS:
         return None
-    language, _ = detect_fast(text)
-    return None if language == "unknown" else language
+    return language_code(detect_fast(text)[0])  # "unknown" is no code

@@ -15,9 +15,10 @@ the end of a URL, but would then silently be another one.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, NamedTuple
+
+from semrank.transforms.streams.json_lines import parse_json
 
 _BLANK = re.compile(r"[ \t]+")
 _COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*")
@@ -71,8 +72,8 @@ def _is_metadata(separator: str, text: str) -> bool:
 
 def _json_url(line: str) -> tuple[str | None, str | None]:
     try:
-        entry: Any = json.loads(line)
-    except (ValueError, RecursionError):
+        entry = parse_json(line)
+    except ValueError:
         return None, "json-invalid"
     places = [("url",), *((kind, "info", "url") for kind in ("known", "discovered")), ("info", "url")]
     urls = (_member(entry, path) for path in places)

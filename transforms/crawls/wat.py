@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -22,7 +21,7 @@ from semrank.transforms.crawls.pages import CrawlLimits, Fetch, page, settle_rev
 from semrank.transforms.crawls.payload import combined_headers
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.dates import microseconds
-from semrank.transforms.streams.json_lines import status_code
+from semrank.transforms.streams.json_lines import parse_json, status_code
 from semrank.transforms.streams.urls import canonical_url
 
 STAGE = "wat"
@@ -55,8 +54,8 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
         builder.ignore(record.kind or "record-type-missing")
         return
     try:
-        envelope = _member(json.loads(record.block), "Envelope")
-    except (ValueError, RecursionError):
+        envelope = _member(parse_json(record.block), "Envelope")
+    except ValueError:
         builder.reject("json-invalid", described)
         return
     about = _member(envelope, "WARC-Header-Metadata")

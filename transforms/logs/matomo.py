@@ -8,7 +8,6 @@ usable page at all is rejected.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -25,7 +24,7 @@ from semrank.transforms.logs.searches import query_text
 from semrank.transforms.logs.users import hashed_ids
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.batch import MAX_BATCH_RECORDS
-from semrank.transforms.streams.json_lines import whole_number
+from semrank.transforms.streams.json_lines import parse_json, whole_number
 from semrank.transforms.streams.lines import RECORD_TOO_LARGE, RECORD_TRUNCATED, DamagedStreamError, decompressed
 from semrank.transforms.streams.times import MICROSECONDS
 from semrank.transforms.streams.urls import CanonicalUrl, canonical_url
@@ -190,8 +189,8 @@ def _between(text: bytes) -> Iterator[tuple[str, bytes]]:
 def _read_visit(text: bytes, salt: bytes, canonical: Canonical, tally: Tally) -> list[tuple[Any, ...]]:
     """Settles the fate of a visit; gives its clicks, rows of `_COLUMNS`."""
     try:
-        visit = json.loads(text.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
+        visit = parse_json(text.decode("utf-8", "replace"))
+    except ValueError:
         visit = None
     actions = visit.get("actionDetails") if isinstance(visit, dict) else None
     if not isinstance(actions, list):

@@ -11,12 +11,10 @@ rewritten, with the arguments that `$args` has.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,7 +30,7 @@ from semrank.transforms.logs.access import (
 from semrank.transforms.logs.fates import Tally, truths
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.visits import LogBatch
-from semrank.transforms.streams.json_lines import whole_number
+from semrank.transforms.streams.json_lines import parse_json, whole_number
 from semrank.transforms.streams.quotes import quote_line, quote_request
 from semrank.transforms.streams.spans import Lines, value_spans
 from semrank.transforms.streams.times import written_times
@@ -125,8 +123,8 @@ def _read_lines(lines: Lines, reader: AccessReader, tally: Tally) -> None:
 def _parsed(line: bytes) -> dict[str, Any] | None:
     """The object of a line; None if the line is none."""
     try:
-        entry = orjson.loads(line)
-    except orjson.JSONDecodeError:
+        entry = parse_json(line)
+    except ValueError:
         entry = _parsed_leniently(line)
     if not isinstance(entry, dict):
         return None
@@ -137,8 +135,8 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 def _parsed_leniently(line: bytes) -> Any:
     for text in (line, _HEX_ESCAPE.sub(rb"\\u00\1", line)):  # nginx without escape=json writes a quote as \x22
         try:
-            return json.loads(text.decode("utf-8", "surrogateescape"))
-        except (ValueError, RecursionError):
+            return parse_json(text.decode("utf-8", "surrogateescape"))
+        except ValueError:
             continue
     return None
 

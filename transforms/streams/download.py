@@ -502,8 +502,9 @@ def _refusal(url: str, response: requests.Response, part: Path) -> Exception:
         part.unlink(missing_ok=True)
         return _BrokenTransferError("the server can't continue the file, so it starts anew")
     if status in _TRANSIENT:
-        after = response.headers.get("Retry-After", "")
-        wait = float(after) if _WHOLE_NUMBER.fullmatch(after) else None
+        wait = None
+        with suppress(urllib3.exceptions.InvalidHeader, ValueError, OverflowError):
+            wait = urllib3.Retry().parse_retry_after(response.headers.get("Retry-After", "")[:_MOST_HEADER])
         return _BrokenTransferError(f"found status {status}", wait=wait)
     return InputError(f"{shown_url(url)}: found status {status} {response.reason}, expected 200")
 

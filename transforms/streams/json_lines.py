@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
+import orjson
+
 from semrank.transforms.streams.batch import DEFAULT_MAX_RECORD_BYTES, MAX_REJECT_CHARS
 from semrank.transforms.streams.lines import RECORD_TOO_LARGE, blocks
 
@@ -43,11 +45,26 @@ def read_lines(stream: BinaryIO, max_line_bytes: int = DEFAULT_MAX_RECORD_BYTES)
             yield Line(piece[:MAX_REJECT_CHARS], reason)
 
 
+def parse_json(text: bytes | str) -> Any:
+    """A value of JSON, also with what Python's and other writers add to the standard: NaN, halves of surrogate pairs.
+
+    Raises:
+        ValueError: it is none, or nested too deeply.
+    """
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        try:
+            return json.loads(text if isinstance(text, str) else text.decode("utf-8"))
+        except RecursionError as cause:
+            raise ValueError("found values nested too deeply") from cause
+
+
 def parse_object(line: bytes) -> dict[str, Any] | str:
     """The JSON object of a line, or the reason (json-invalid, not-an-object) why it holds none."""
     try:
-        value = json.loads(line.decode("utf-8"))
-    except (ValueError, RecursionError):
+        value = parse_json(line)
+    except ValueError:
         return "json-invalid"
     return value if isinstance(value, dict) else "not-an-object"
 

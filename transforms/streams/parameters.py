@@ -1,9 +1,9 @@
-"""Query parameters that name a visit and never a page: which are taken out of URLs.
+"""Parameters of URLs that name a visit and never a page: which are taken out of URLs.
 
 Names of tracking parameters are exact: a parameter that is only spelled alike (`pk_product`, a primary key) may tell
 pages apart. They are those of the vendors' own documents and of the lists that Firefox (query stripping), Brave and
 ClearURLs maintain. Names of sessions that sites also use for other things (`sid`, `session_id`) count by the form of
-their value.
+their value. All of this holds in queries and behind `;` in paths.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ SESSION_TOKEN = re.compile(
 `sid=1234`, `sid=news`, `session_id=CON1204` and `s=phone-15-review` stay, `sid=9f86d081884c` goes.
 """
 
+_BEHIND_SEMICOLON = re.compile(r";([^;/?&]*)")
+_ENCODED_EQUALS = re.compile("%3d", re.IGNORECASE)
 _ASP_SESSION_NAME = re.compile(r"aspsessionid[a-z]{8}")
 
 
@@ -100,13 +102,20 @@ def urls_that_lost_parameters() -> int:
     return _state.lost
 
 
-def without_noise(query: str) -> str:
-    """A query without session ids, tracking parameters and empty ones."""
+def without_noise(url: str) -> str:
+    """A URL without session ids, tracking parameters and empty ones, of its query and behind `;` in its path."""
+    bare = _BEHIND_SEMICOLON.sub(_kept, url) if ";" in url else url
+    head, _, query = bare.partition("?")
     pairs = [pair for pair in query.split("&") if pair]
     kept = [_without_head(pair) for pair in pairs]
-    if kept != pairs:
+    if bare != url or kept != pairs:
         _state.lost += 1
-    return "&".join(filter(None, kept))
+    query = "&".join(filter(None, kept))
+    return f"{head}?{query}" if query else head
+
+
+def _kept(found: re.Match[str]) -> str:
+    return "" if _is_noise(_ENCODED_EQUALS.sub("=", found[1], count=1)) else found[0]
 
 
 def _without_head(pair: str) -> str:

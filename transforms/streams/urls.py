@@ -33,9 +33,6 @@ MAX_PLAIN_CHARS = 2_000
 """Characters of a path that is plain: far below the limit of canonical URLs, whatever the host."""
 
 _is_plain = re.compile(PLAIN_PATH).fullmatch
-_PATH_SESSION = re.compile(
-    r";(?:jsessionid|phpsessid|sessionid|session_id|sid|bv_sessionid)(?:=|%3d)[^/?&;]*", re.IGNORECASE
-)
 _ASP_NET_SEGMENT = re.compile(r"/\((?:[ASF]\([0-9A-Za-z_-]+\))+\)(?=/|$)")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _STRIPPED = "".join(map(chr, range(0x21)))  # the standard's "C0 control or space", taken off both ends
@@ -136,15 +133,11 @@ def _why_unparsable(raw: str) -> str:
 
 def _strip(href: str, host: str) -> str:
     """`href` without session ids, tracking parameters, empty parameters, empty query and the host's last dot."""
-    if ";" in href:
-        href = _PATH_SESSION.sub("", href)
     if "/(" in href:
         head, mark, query = href.partition("?")
         href = _ASP_NET_SEGMENT.sub("", head) + mark + query
-    head, mark, query = href.partition("?")
-    if mark:
-        kept = without_noise(query)
-        href = f"{head}?{kept}" if kept else head
+    if "?" in href or ";" in href:
+        href = without_noise(href)
     if host.endswith("."):
         href = href.replace(host, host[:-1], 1)
     return href

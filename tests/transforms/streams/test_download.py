@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -29,6 +31,7 @@ class Site:
         modified: its Last-Modified, likewise.
         cuts: numbers of body bytes after which each coming answer breaks; an empty list breaks none.
         statuses: statuses that the coming requests are refused with.
+        retry_after: when they may be repeated.
         redirects: where paths lead.
         more_headers: further headers of whole and partial answers.
         before: called at the beginning of each request, with its number from 0.
@@ -45,6 +48,7 @@ class Site:
     modified: str | None = None
     cuts: list[int] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
+    retry_after: str = "0"
     redirects: dict[str, str] = field(default_factory=dict)
     more_headers: dict[str, str] = field(default_factory=dict)
     before: Callable[[int], None] | None = None
@@ -73,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
         if site.statuses:
             self.send_response(site.statuses.pop(0))
             self.send_header("Content-Length", "0")
-            self.send_header("Retry-After", "0")
+            self.send_header("Retry-After", site.retry_after)
             self.end_headers()
             return
         asked = self.headers
@@ -271,6 +275,21 @@ def test_passing_trouble_is_waited_out(site: Site, tmp_path: Path, status: int) 
     site.statuses = [status, status]
     assert download(site.url, tmp_path, policy=HASTY).read_bytes() == CONTENT
     assert len(site.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "least", "most"),
+    [("7", 7, 7), (formatdate(time.time() + 3600, usegmt=True), 50, 60), ("soon", 1, 1), ("9" * 400, 60, 60)],
+)
+def test_servers_say_how_long_to_wait(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retry_after: str, least: int, most: int
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits.append)
+    site.statuses, site.retry_after = [503], retry_after
+    assert download(site.url, tmp_path, policy=Policy(first_wait=1, longest_wait=60)).read_bytes() == CONTENT
+    assert len(waits) == 1
+    assert least <= waits[0] <= most
 
 
 def test_lasting_trouble_ends_the_download(site: Site, tmp_path: Path) -> None:
