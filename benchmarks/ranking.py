@@ -54,7 +54,7 @@ from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_results import Results
 from semrank.schemas.tables import CLICKS, LINKS, PAGES, conform
 from semrank.transforms.columnar.ids import text_ids
-from semrank.transforms.ranking import focused, registry, topic_lattice
+from semrank.transforms.ranking import focused, registry, topic_lattice, topic_relations
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.replay.web import Web
 
@@ -201,6 +201,25 @@ def topic_variants() -> dict[str, registry.Rank]:
     return _changed(registry.SEMRANK, topic_lattice, changes)
 
 
+def relation_variants() -> dict[str, registry.Rank]:
+    """SemRank by the topic's lattice as it is, and with relations between words that are learned in several ways."""
+    changes: dict[str, dict[str, Any]] = {
+        "+ relations": {},
+        "+ relations, one page is enough": {"LARGEST_PAGE": 0.0},
+        "+ relations, chance not allowed for": {"DEVIATIONS": 0.0},
+        "+ relations, 20 relatives": {"MOST_RELATIVES": 20},
+    }
+    changed = {name: partial(rank_related, constants=constants) for name, constants in changes.items()}
+    return {registry.SEMRANK: topic_lattice.rank, **changed}
+
+
+def rank_related(facts: Facts, *, constants: Mapping[str, Any]) -> pa.Table:
+    """What SemRank by the topic's lattice with relations gives with some constants of `topic_relations` replaced."""
+    # `patch.multiple` wants at least one constant.
+    with patch.multiple(topic_relations, **{"DEVIATIONS": topic_relations.DEVIATIONS, **constants}):
+        return topic_lattice.rank(facts, topic_lattice.TopicSettings(relations=True))
+
+
 def _changed(name: str, module: ModuleType, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, registry.Rank]:
     changed = {
         variant: partial(rank_with, module=module, constants=constants) for variant, constants in changes.items()
@@ -305,6 +324,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--every", type=int, default=1, metavar="N", help="replay every Nth topic by name (default 1)")
     parser.add_argument("--seed-sets", type=int, default=3, metavar="N", help="crawls a topic (default 3)")
     parser.add_argument("--no-ablation", action="store_true", help="leave out what each part of a ranker is worth")
+    parser.add_argument("--part", metavar="NAME", help="of the parts of rankers, only those whose names hold this")
     parsed = parser.parse_args(arguments)
     folder: Path = parsed.output
     config = EvaluationConfig(("focused",), mode=parsed.mode, seed_sets=parsed.seed_sets)
@@ -357,8 +377,14 @@ def _evaluate(
         for lines in (table_lines(summary), difference_lines(summary), claim_lines(found), threshold_lines(found)):
             print(*lines, "", sep="\n", flush=True)
         if not parsed.no_ablation:
-            for ranks in (variants(), topic_variants()):
-                summaries.setdefault(next(iter(ranks)), {})[half] = ablation(snapshot, path, config, ranks)
+            for name, ranks in (
+                ("focused", variants()),
+                (registry.SEMRANK, topic_variants()),
+                (f"{registry.SEMRANK} with relations", relation_variants()),
+            ):
+                chosen = _parts(ranks, parsed.part)
+                if len(chosen) > 1:
+                    summaries.setdefault(name, {})[half] = ablation(snapshot, path, config, chosen)
     for name, changes in summaries.items():
         print(f"\nwhat each term of `{name}` is worth: the change when it is left out\n")
         print(*ablation_lines(changes), sep="\n")
@@ -368,6 +394,12 @@ def _every(topics: pa.Table, step: int) -> pa.Table:
     """The rows of every topic whose place among the names is a multiple of the step."""
     names = pc.unique(topics["topic"]).sort()[::step]
     return topics.filter(pc.is_in(topics["topic"], names))
+
+
+def _parts(ranks: Mapping[str, registry.Rank], part: str | None) -> dict[str, registry.Rank]:
+    """The ranker as it is, and the variants whose names hold a text."""
+    first = next(iter(ranks))
+    return {name: rank for name, rank in ranks.items() if name == first or part is None or part in name}
 
 
 def _command(*words: str) -> None:

@@ -246,6 +246,13 @@ class RoundConfig(ScopeOptions):
     )
     isa_needs_word: bool = _log(False, "count a page for a word's relations only if the word is one of its keywords")
     query_words: bool = _log(True, "use the words of a query as words of the unfetched URLs that were clicked after it")
+    topic_relations: bool = option(
+        False,
+        "with the profile topic, also match words that the click log relates",
+        LOG,
+        rankers=frozenset(with_option("topic_relations")),
+        plain=True,
+    )
     c_edges: str = option(
         "distinct", "whether each pair of pages counts once, or every click", LOG, metavar="WAY", choices=C_EDGES
     )
@@ -350,6 +357,11 @@ class RoundConfig(ScopeOptions):
         return self.profile in PAPER_PROFILES
 
     @property
+    def relates_topic_words(self) -> bool:
+        """Whether words of the topic's lattice match others that the click log relates."""
+        return self.topic_relations and self.ranker == SEMRANK and not self.compares_rounds
+
+    @property
     def refresh_share(self) -> float | None:
         """Part of the selection that is for pages that were fetched before."""
         if self.mix is None:
@@ -403,6 +415,7 @@ SEMRANK_OPTIONS = (
 
 RANKER_OPTIONS = (
     "sigma",
+    "topic_relations",
     "ontology",
     "topic",
     *(name for name in declared(RoundConfig) if name.startswith(("ontology_", "rcg_", "cosine_", "hits_"))),
@@ -468,11 +481,16 @@ def unused_options(arguments: argparse.Namespace, config: RoundConfig) -> list[s
     options = declared(RoundConfig)
     by_papers = config.compares_rounds and (config.ranker == SEMRANK or config.semrank_terms)
     used = {config.ranker, *(_SEMRANK if config.semrank_terms else ())}
+
+    def applies(name: str, rankers: frozenset[str]) -> bool:
+        if name == "topic_relations":
+            return config.relates_topic_words
+        return by_papers if rankers == _SEMRANK else bool(rankers & used)
+
     return [
         f"{option_name(name)}: has no effect with --ranker {config.ranker}"
         for name in given_options(RoundConfig, arguments)
-        if (rankers := options[name][0].rankers) is not None
-        and not (by_papers if rankers == _SEMRANK else rankers & used)
+        if (rankers := options[name][0].rankers) is not None and not applies(name, rankers)
     ]
 
 

@@ -116,7 +116,7 @@ from semrank.transforms.ranking.ontology_beam import named_ontology
 from semrank.transforms.ranking.scores import unscored_rows, with_scores
 from semrank.transforms.ranking.semrank import NAMED_SCHEMA, concept_rows
 from semrank.transforms.ranking.topic_beam import CONCEPTS as TOPIC_CONCEPTS
-from semrank.transforms.ranking.topic_beam import RankByTopicLattice
+from semrank.transforms.ranking.topic_beam import MakeTopicLattice, RankByTopicLattice, RelateWords, WeighToldWords
 from semrank.transforms.weblog.beam import ClickFacts, LearnRelations, ReadClickFacts, SettleRelations
 from semrank.transforms.weblog.clicks import WordsOf
 from semrank.transforms.weblog.memory import RELATIONS as HELD_RELATIONS
@@ -564,14 +564,20 @@ def _build(
     harvest, clicks, urls = _described(pipeline, snapshot, output, config)
     scores, calibrated = None, None
     terms: dict[str, Collection] = {}
+    lattice: dict[str, Collection] = {}
+    if _by_topic(config) or registry.TOLD_WEIGHTS in registry.RANKERS[config.ranker].needs:
+        make = MakeTopicLattice(query=query_words(config), partitions=partitions.urls)
+        lattice = _lattice_facts(harvest[HARVESTED], urls) | make
+    if config.relates_topic_words:
+        lattice["relatives"] = {"descriptions": urls.descriptions, **lattice} | RelateWords(
+            snapshot.clicks, words_of=_words_of(config), query=query_words(config), partitions=partitions.clicks
+        )
     if config.ranker != registry.SEMRANK:
         step = _ranker_step(snapshot, config, output)
-        scores = _facts(harvest[HARVESTED], clicks, urls, config) | step
+        scores = _facts(harvest[HARVESTED], clicks, urls, lattice, config) | step
         calibrated = getattr(step, "calibrated", None)
     if _by_topic(config):
-        ranked = _lattice_facts(harvest[HARVESTED], urls) | RankByTopicLattice(
-            query=query_words(config), partitions=partitions.urls
-        )
+        ranked = {"descriptions": urls.descriptions, **lattice} | RankByTopicLattice(query=query_words(config))
         _write_topic_concepts(ranked[TOPIC_CONCEPTS], harvest[MAIN], output)
         if scores is None:
             scores = ranked[MAIN]
@@ -725,16 +731,18 @@ def _ranked_by_concepts(
 
 
 def _facts(
-    harvested: Collection, clicks: ClickFacts, urls: UrlFacts, config: RoundConfig
+    harvested: Collection, clicks: ClickFacts, urls: UrlFacts, lattice: dict[str, Collection], config: RoundConfig
 ) -> dict[str, Collection | None]:
     """The facts that the ranker needs."""
+    needs = registry.RANKERS[config.ranker].needed(_own_options(config))
+    weights = lattice | WeighToldWords(query=query_words(config)) if registry.TOLD_WEIGHTS in needs else None
     known: dict[str, dict[str, Collection | None]] = {
         registry.DESCRIPTIONS: _lattice_facts(harvested, urls),
         registry.NODES: {"nodes": urls.nodes},
         registry.LINKS: {"links": urls.links},
         registry.CLICK_EDGES: {"click_edges": clicks.edges},
+        registry.TOLD_WEIGHTS: {"told_weights": weights},
     }
-    needs = registry.RANKERS[config.ranker].needed(_own_options(config))
     return {name: table for fact, tables in known.items() if fact in needs for name, table in tables.items()}
 
 

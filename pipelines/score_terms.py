@@ -33,6 +33,7 @@ LEGEND = {
     "parents": "classes of the ontology on pages that link to the URL",
     "posterior": "probability of that layer",
     "query": "queries that led to clicks on the URL, compared with those that led to relevant pages",
+    "semrank": "words about the URL, compared with the concepts of the seeds and of the pages nearest to them",
     "shift": "added to URLs without known content, so that URLs with and without it have the same average",
     "text": "words of the page, compared with the concepts of the base pages' texts",
     "told": "words about the URL, compared with the concepts of the words about the base pages",

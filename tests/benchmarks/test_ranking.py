@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking import focused, topic_lattice
 from semrank.transforms.replay.web import Web
 from tests.support.snapshots import table_of
+from tests.transforms.ranking.small_crawls import WORDS, Crawl, Page
 
 
 def test_topics_are_leaves_of_a_fitting_size_in_turn() -> None:
@@ -73,6 +75,32 @@ def test_variants_of_the_topic_lattice() -> None:
     scores = {name: rank(facts)["score"].to_pylist() for name, rank in found.items()}
     assert scores["semrank"] == topic_lattice.rank(facts)["score"].to_pylist()
     assert [name for name, values in scores.items() if values == scores["semrank"]] == ["semrank"]
+
+
+def test_variants_of_relations() -> None:
+    """Words share pages and sessions in such a way that every choice matters."""
+    found = ranking.relation_variants()
+    pages = {1: Page(True, True, True, text={"bird": 3, "wing": 2}), 2: Page(anchor=dict.fromkeys(WORDS[1:4], 1))}
+    # "bird" agrees with "hawk" on three pages, with "eagle" on two, with "crawl" on one.
+    shared = {"hawk": (3, 4, 5), "eagle": (6, 7), "crawl": (8,)}
+    for word, urls in shared.items():
+        for url in urls:
+            pages[url] = Page(described=True, text={"bird": 1, word: 1}, query={"bird": 5, word: 5})
+    pages |= {url: Page(described=True, text={"wing": 1}, query={"wing": 40}) for url in range(20, 40)}
+    crawl = Crawl(pages, [])
+    facts = replace(crawl.facts(), asked=crawl.descriptions().query)
+    scores = {name: rank(facts)["score"].to_pylist() for name, rank in found.items()}
+    assert scores["semrank"] == topic_lattice.rank(facts)["score"].to_pylist()
+    related = {name: values for name, values in scores.items() if name != "semrank"}
+    assert scores["semrank"] not in related.values()
+    assert related["+ relations"] != related["+ relations, one page is enough"]
+    assert related["+ relations"] != related["+ relations, chance not allowed for"]
+
+
+def test_some_parts_alone() -> None:
+    ranks = ranking.variants()
+    assert list(ranking._parts(ranks, "semrank")) == ["focused", "- semrank"]
+    assert list(ranking._parts(ranks, None)) == list(ranks)
 
 
 def summary(**changes: float) -> pa.Table:

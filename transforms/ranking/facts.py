@@ -24,6 +24,8 @@ class Facts:
         discovery: order in which the URLs became known, lowest first, int64[n]; equal where nothing tells.
         query: numbers of the query's words, int64.
         words: the vocabulary in ascending order, string[v].
+        asked: how many sessions clicked each URL after queries with each word, CSR int64[n, v]; None where sessions
+            were not counted.
     """
 
     descriptions: Descriptions
@@ -32,6 +34,7 @@ class Facts:
     discovery: Int64s
     query: Int64s
     words: pa.Array
+    asked: sparse.csr_array | None = None
 
     @cached_property
     def document_counts(self) -> Int64s:

@@ -31,10 +31,12 @@ SEMRANK = "semrank"
 DEFAULT_ONTOLOGY = "e-commerce"
 
 DESCRIPTIONS, NODES, LINKS, CLICK_EDGES, CONTEXTS = "descriptions", "nodes", "links", "click_edges", "contexts"
+TOLD_WEIGHTS = "told_weights"
 """Facts that a round makes only for rankers that need them.
 
 `descriptions` come with their `vocabulary` and the `harvested` URLs; `nodes` are the known URLs with their hosts;
-`links` are all followed links of the web; `contexts` are SemRank's.
+`links` are all followed links of the web; `contexts` are SemRank's; `told_weights` are what words weigh
+in SemRank by the topic's lattice.
 """
 
 
@@ -110,6 +112,7 @@ RANKERS: dict[str, Ranker] = {
             "focused",
             "words, links and clicks, weighted by how well they have predicted relevant pages so far; the default",
             "focused_beam",
+            TOLD_WEIGHTS,
             threshold=0.5,
         ),
         Ranker(
@@ -119,6 +122,7 @@ RANKERS: dict[str, Ranker] = {
             LATTICE,
             module="topic_lattice",
             threshold=0.45,
+            options=frozenset({"topic_relations"}),
         ),
         _graph_ranker("breadth-first", "order of discovery, ties by PageRank"),
         _graph_ranker("pagerank", "PageRank"),

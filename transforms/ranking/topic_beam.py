@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import apache_beam as beam
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from semrank.transforms.columnar.arrays import MAIN
-from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables, MergePartitions
+from semrank.transforms.columnar.arrays import MAIN, Int64s, bools, distinct_rows, int64s, positions
+from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables, MergePartitions, ReadParquet
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.context.memory import DESCRIBED
-from semrank.transforms.ranking import exact_sums, topic_lattice
+from semrank.transforms.ranking import exact_sums, topic_lattice, topic_relations
 from semrank.transforms.ranking.text_beam import Widths
 from semrank.transforms.ranking.topic_words import Vocabulary
+from semrank.transforms.weblog.clicks import COLUMNS, WordsOf, read_clicks, session_counts, url_word_sessions
 
 CONCEPTS = "concepts"
-_SIZES = "sizes"
+_SIZES, _WORDS = "sizes", "words"
+_FLAGS = ("seed", "harvested", "described", "current")
 
 
-class RankByTopicLattice(beam.PTransform[Any, Any]):
-    """SemRank by the topic's lattice (see `topic_lattice`).
+class MakeTopicLattice(beam.PTransform[Any, Any]):
+    """The base lattices (see `topic_lattice`), as the tables that a worker makes them of.
 
-    The input is a dict with `descriptions`, `vocabulary` and `harvested`; the result one with `main`, tables of
-    `topic_lattice.TOPIC_SCHEMA`, and `concepts`, one table of `topic_lattice.EXTENT_SCHEMA`.
+    The input is a dict with `descriptions`, `vocabulary` and `harvested`; the result one of the sides that the steps by
+    the lattice take.
 
     Args:
         query: words of the query.
@@ -33,7 +37,7 @@ class RankByTopicLattice(beam.PTransform[Any, Any]):
     """
 
     def __init__(self, *, query: list[str], partitions: int) -> None:
-        super().__init__("rank by topic's lattice")
+        super().__init__("make topic's lattice")
         self._query, self._partitions = query, partitions
 
     def expand(self, inputs: dict[str, Collection]) -> dict[str, Collection]:
@@ -54,7 +58,6 @@ class RankByTopicLattice(beam.PTransform[Any, Any]):
         sums = inputs["descriptions"] | MapTables(
             "count told words", _told, sides=known, prepare=lattice, holds=DESCRIBED
         )
-        known["near"] = near
         told = {"rows": sums} | MergePartitions(
             "add told words",
             exact_sums.added_sums,
@@ -62,11 +65,109 @@ class RankByTopicLattice(beam.PTransform[Any, Any]):
             key="slot",
             combine={"rows": exact_sums.added_sums},
         )
-        rows = inputs["descriptions"] | MapTables(
-            "score by topic's lattice", _score, sides={**known, "told": told}, prepare=lattice, holds=DESCRIBED
+        return {**known, "near": near, "told": told}
+
+
+class RelateWords(beam.PTransform[Any, Any]):
+    """Relatives of the base words by the click log (see `topic_relations`), tables of `RELATIVE_SCHEMA`.
+
+    The input is a dict with `descriptions` and the result of `MakeTopicLattice`.
+
+    Args:
+        click_paths: Parquet files of the clicks table.
+        words_of: gives the words of queries.
+        query: words of the query.
+        partitions: number of partitions of clicks.
+    """
+
+    def __init__(self, click_paths: Sequence[str], *, words_of: WordsOf, query: list[str], partitions: int) -> None:
+        super().__init__("relate words")
+        self._click_paths, self._partitions = click_paths, partitions
+        self._sessions, self._base_words = partial(_sessions, words_of=words_of), partial(_base_words, query=query)
+
+    def expand(self, inputs: dict[str, Collection]) -> Collection:
+        """Applies the steps."""
+        lattice = {name: table for name, table in inputs.items() if name != "descriptions"}
+        own = inputs["descriptions"] | MapTables(
+            "list asked words of URLs",
+            _contained,
+            sides={name: lattice[name] for name in ("vocabulary", "harvested")},
+            prepare=Widths.of,
+            holds=DESCRIBED,
         )
-        concepts = known | GatherTables("list base concepts", partial(_concepts, query=self._query), holds=DESCRIBED)
+        sessions = (
+            own.pipeline
+            | ReadParquet("read clicks of sessions", self._click_paths, COLUMNS)
+            | MapTables(
+                "list sessions of words",
+                self._sessions,
+                sides={"vocabulary": lattice["vocabulary"]},
+                prepare=_WordNumbers.of,
+                holds=DESCRIBED,
+            )
+        )
+        told = {"own": own, "sessions": sessions} | MergePartitions(
+            "relate words of pages",
+            _page_evidence,
+            partitions=self._partitions,
+            key="url_id",
+            combine={"sessions": distinct_rows},
+            sides=lattice,
+            prepare=self._base_words,
+            tags=(MAIN, _WORDS),
+            holds=DESCRIBED,
+        )
+        return {"pairs": told[MAIN]} | MergePartitions(  # type: ignore[no-any-return]
+            "choose relatives",
+            _relatives,
+            partitions=self._partitions,
+            key="source",
+            combine={"pairs": topic_relations.added_pairs},
+            sides={"words": told[_WORDS]},
+            holds=DESCRIBED,
+        )
+
+
+class RankByTopicLattice(beam.PTransform[Any, Any]):
+    """SemRank by the topic's lattice (see `topic_lattice`).
+
+    The input is a dict with `descriptions` and the result of `MakeTopicLattice`; the result one with `main`, tables of
+    `topic_lattice.TOPIC_SCHEMA`, and `concepts`, one table of `topic_lattice.EXTENT_SCHEMA`.
+
+    Args:
+        query: words of the query.
+    """
+
+    def __init__(self, *, query: list[str]) -> None:
+        super().__init__("rank by topic's lattice")
+        self._lattice, self._concepts = partial(_prepared, query=query), partial(_concepts, query=query)
+
+    def expand(self, inputs: dict[str, Collection]) -> dict[str, Collection]:
+        """Applies the steps."""
+        known = {name: table for name, table in inputs.items() if name != "descriptions"}
+        rows = inputs["descriptions"] | MapTables(
+            "score by topic's lattice", _score, sides=known, prepare=self._lattice, holds=DESCRIBED
+        )
+        concepts = known | GatherTables("list base concepts", self._concepts, holds=DESCRIBED)
         return {MAIN: rows, CONCEPTS: concepts}
+
+
+class WeighToldWords(beam.PTransform[Any, Any]):
+    """Weights of words in SemRank of URLs whose content is not known, one table of `topic_lattice.WEIGHT_SCHEMA`.
+
+    The input is the result of `MakeTopicLattice`.
+
+    Args:
+        query: words of the query.
+    """
+
+    def __init__(self, *, query: list[str]) -> None:
+        super().__init__("weigh words by topic's lattice")
+        self._weights = partial(_told_weights, query=query)
+
+    def expand(self, lattice: dict[str, Collection]) -> Collection:
+        """Applies the step."""
+        return lattice | GatherTables("weigh told words", self._weights, holds=DESCRIBED)  # type: ignore[no-any-return]
 
 
 class _Prepared(NamedTuple):
@@ -81,18 +182,21 @@ def _prepared(
     seeds: pa.Table | None,
     near: pa.Table | None = None,
     told: pa.Table | None = None,
+    relatives: pa.Table | None = None,
     *,
     query: list[str],
 ) -> _Prepared:
     known = topic_lattice.Collection.of_parts(Vocabulary.of_table(vocabulary), query, sizes)
     objects = topic_lattice.OBJECT_SCHEMA.empty_table() if seeds is None else seeds
-    return _Prepared(topic_lattice.TopicLattice(known, objects, near, told), Widths.of(vocabulary, harvested))
+    return _Prepared(
+        topic_lattice.TopicLattice(known, objects, near, told, relatives), Widths.of(vocabulary, harvested)
+    )
 
 
 def _seeds(table: pa.Table, prepared: Widths) -> Iterator[tuple[str, pa.Table]]:
-    known = prepared.read(table)
-    yield MAIN, topic_lattice.seed_objects(known)
-    yield _SIZES, topic_lattice.part_size(known)
+    # To read the words of all URLs would take most of the time.
+    yield MAIN, topic_lattice.seed_objects(prepared.read(table.filter(table["seed"])))
+    yield _SIZES, topic_lattice.size_by_flags(**{name: bools(table[name]) for name in _FLAGS})
 
 
 def _read(table: pa.Table, prepared: _Prepared) -> Descriptions:
@@ -100,11 +204,13 @@ def _read(table: pa.Table, prepared: _Prepared) -> Descriptions:
 
 
 def _told(table: pa.Table, prepared: _Prepared) -> pa.Table:
-    return topic_lattice.told_sums(_read(table, prepared), prepared.lattice.known)
+    plain = pc.and_not(table["current"], table["described"])
+    return topic_lattice.told_sums(_read(table.filter(plain), prepared), prepared.lattice.known)
 
 
 def _near(table: pa.Table, prepared: _Prepared) -> pa.Table:
-    return topic_lattice.near_objects(_read(table, prepared), prepared.lattice)
+    pages = pc.and_(table["harvested"], table["described"])
+    return topic_lattice.near_objects(_read(table.filter(pages), prepared), prepared.lattice)
 
 
 def _nearest(objects: pa.Table | None, sizes: pa.Table | None) -> pa.Table:
@@ -114,6 +220,57 @@ def _nearest(objects: pa.Table | None, sizes: pa.Table | None) -> pa.Table:
 
 def _score(table: pa.Table, prepared: _Prepared) -> pa.Table:
     return topic_lattice.scores(_read(table, prepared), prepared.lattice)
+
+
+class _WordNumbers(NamedTuple):
+    """Ids of the words, ascending, and the number of each, int64[v] both."""
+
+    ids: Int64s
+    numbers: Int64s
+
+    @classmethod
+    def of(cls, vocabulary: pa.Table | None) -> _WordNumbers:
+        ids = np.zeros(0, dtype=np.int64) if vocabulary is None else int64s(vocabulary["word_id"])
+        order = np.argsort(ids)
+        return cls(ids[order], order.astype(np.int64))
+
+
+def _contained(table: pa.Table, prepared: Widths) -> pa.Table:
+    known = prepared.read(table)
+    row, word = topic_relations.contained_words(known)
+    return pa.table([known.url[row], word], names=["url_id", "word"])
+
+
+def _sessions(table: pa.Table, prepared: _WordNumbers, *, words_of: WordsOf) -> pa.Table:
+    rows = url_word_sessions(read_clicks(table, words_of))
+    place = positions(prepared.ids, int64s(rows["word_id"]))
+    known = place >= 0
+    words = prepared.numbers[place[known]]
+    rows = rows.filter(pa.array(known))
+    return pa.table([rows["url_id"], words, rows["session"]], names=["url_id", "word", "session"])
+
+
+def _base_words(*, query: list[str], **tables: pa.Table | None) -> Int64s:
+    return _prepared(**tables, query=query).lattice.keywords
+
+
+def _page_evidence(own: pa.Table | None, sessions: pa.Table | None, prepared: Int64s) -> Iterator[tuple[str, pa.Table]]:
+    if own is None or sessions is None:
+        return
+    counted = session_counts(distinct_rows(sessions))
+    asked = counted.join(own, keys=["url_id", "word"], join_type="left semi")
+    pairs, words = topic_relations.page_evidence(asked, prepared)
+    yield MAIN, pairs
+    yield _WORDS, words
+
+
+def _relatives(pairs: pa.Table | None, words: pa.Table | None) -> Iterator[pa.Table]:
+    if pairs is not None and words is not None:
+        yield topic_relations.relatives(topic_relations.added_pairs(pairs), words)
+
+
+def _told_weights(*, query: list[str], **tables: pa.Table | None) -> pa.Table:
+    return topic_lattice.told_weights(_prepared(**tables, query=query).lattice)
 
 
 def _concepts(*, query: list[str], **tables: pa.Table | None) -> pa.Table:

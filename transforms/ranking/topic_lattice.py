@@ -5,7 +5,7 @@ was about. Here the base lattice is the topic's in every round: its objects are 
 are nearest to the seeds by SemRank itself. The current URLs are all that the harvest links to.
 
 Attributes are graded: the degree x_u(n) to which URL u has word n is (1 + ln count) idf(n), rows of length 1, so that
-rare words count more (`focused.page_vectors`). The closed sets are all those of each object's `KEYWORDS` words of the
+rare words count more (`vectors.word_vectors`). The closed sets are all those of each object's `KEYWORDS` words of the
 highest degree. A base concept B = (X, Y) has the graded intent
 
     g_B(n) = mean of x(n) over X * share of X that has n,          length 1
@@ -32,14 +32,18 @@ told of the URLs to rank, length 1: what is told of all of them tells nothing of
 The score is the logistic function of SemRank(u) / s - 1, with s the mean SemRank of the base objects, each as a URL of
 the same kind: 0.5 for a URL that is as similar to the lattices as their own objects are on average.
 
+Where relations are learned (`topic_relations`), a base word also matches its relatives, as far as they are similar: of
+the word weights that follow from lattices, c(n) becomes c(n) + `RELATED` (sum of c(a) ics(a, n)), of length 1.
+
 A URL's reason is the base concept whose own keywords contribute most, with the keywords that the URL has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,18 +61,21 @@ from semrank.transforms.columnar.arrays import (
     int64s,
     list_column,
     list_parts,
+    members,
     pointers,
+    ragged,
 )
 from semrank.transforms.columnar.ids import set_id, text_ids
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.lattice.closed_sets import closed_sets
 from semrank.transforms.lattice.context import Concepts, FormalContext
+from semrank.transforms.ranking import topic_relations
 from semrank.transforms.ranking.exact_sums import SUM_SCHEMA, fixed, sum_bits
 from semrank.transforms.ranking.facts import Facts, inverse_document_frequency
-from semrank.transforms.ranking.focused import GRADE_BITS, LEAD_WEIGHT, page_vectors
 from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
 from semrank.transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
 from semrank.transforms.ranking.topic_words import Vocabulary, page_words
+from semrank.transforms.ranking.vectors import GRADE_BITS, LEAD_WEIGHT, unit, word_vectors
 
 KEYWORDS = 30
 """Words of an object that its concepts are made of."""
@@ -84,6 +91,9 @@ FEEDBACK = 0.7
 
 TOLD, CONTRAST = 1.0, 0.9
 """What the lattice of told words counts beside that of texts, and what counts against it: the words told everywhere."""
+
+RELATED = 0.5
+"""What relatives of a word count beside the word itself."""
 
 TEXT, TOLD_WORDS = "text", "told"
 """The contexts of the base objects."""
@@ -107,6 +117,9 @@ SIZE_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("urls", "others
 """Known URLs of a part, how many harvested pages with known content it has besides the seeds, and how many URLs to rank
 whose content is not known; parts are added."""
 
+WEIGHT_SCHEMA = pa.schema([pa.field("slot", pa.int64()), pa.field("weight", pa.float64())])
+"""A word, by its number, and its weight."""
+
 EXTENT_SCHEMA = pa.schema(
     [pa.field("url_id", pa.int64()), pa.field("concept", pa.int64()), pa.field("intent", pa.list_(pa.string()))]
 )
@@ -123,6 +136,17 @@ TOPIC_SCHEMA = pa.schema(
 """A URL's score and reasons with its terms of SemRank."""
 
 
+@dataclass(frozen=True)
+class TopicSettings:
+    """How SemRank by the topic's lattice is computed.
+
+    Attributes:
+        relations: whether words match others that the click log relates them to.
+    """
+
+    relations: bool = False
+
+
 def counted_words(known: Descriptions) -> sparse.csr_array:
     """Occurrences of the words that a URL is judged by, those in the lead weighted, CSR int64[n, v]."""
     counts = sparse.csr_array(page_words(known) + LEAD_WEIGHT * known.lead)
@@ -137,14 +161,14 @@ def told_words(known: Descriptions) -> sparse.csr_array:
     return page_words(replace(known, described=nobody, text=nothing))
 
 
-def degrees(counts: sparse.csr_array, idf: Float64s) -> sparse.csr_array:
-    """Degrees x_u(n) to which URLs have words, CSR float64[n, v]."""
-    return page_vectors(counts, sparse.csr_array(counts.shape, dtype=np.int64), idf)
-
-
 def part_size(known: Descriptions) -> pa.Table:
     """Size of a part of the known URLs, a table of `SIZE_SCHEMA` with one row."""
-    counts = len(known), int(_harvested(known).sum()), int(_plain(known).sum())
+    return size_by_flags(seed=known.seed, harvested=known.harvested, described=known.described, current=known.current)
+
+
+def size_by_flags(*, seed: Bools, harvested: Bools, described: Bools, current: Bools) -> pa.Table:
+    """`part_size` of URLs of which only the flags are known, bool[n] each."""
+    counts = len(seed), int((harvested & described & ~seed).sum()), int((current & ~described).sum())
     return pa.table([[count] for count in counts], schema=SIZE_SCHEMA)
 
 
@@ -206,7 +230,7 @@ def near_objects(known: Descriptions, lattice: TopicLattice) -> pa.Table:
     They are `nearest` ones at most; of equally near ones those with the smaller ids.
     """
     rows = known.select(_harvested(known))
-    values = degrees(counted_words(rows), lattice.known.idf)
+    values = word_vectors(counted_words(rows), lattice.known.idf)
     likeness = fixed(np.asarray(values @ lattice.text.centre, dtype=np.float64), GRADE_BITS)
     best = np.sort(np.lexsort((rows.url, -likeness))[: lattice.known.nearest])
     return _object_table(rows.select(best), likeness[best])
@@ -214,11 +238,18 @@ def near_objects(known: Descriptions, lattice: TopicLattice) -> pa.Table:
 
 def told_sums(known: Descriptions, collection: Collection) -> pa.Table:
     """What the URLs to rank of a part add to the words told everywhere, a table of `SUM_SCHEMA`: a slot is a word."""
-    values = degrees(told_words(known.select(_plain(known))), collection.idf)
+    values = word_vectors(told_words(known.select(_plain(known))), collection.idf)
     words, number = np.unique(values.indices.astype(np.int64), return_inverse=True)
     sums = np.zeros(len(words), dtype=np.int64)
     np.add.at(sums, number, fixed(values.data, sum_bits(collection.plain)))
     return pa.table([words, sums], schema=SUM_SCHEMA)
+
+
+def told_weights(lattice: TopicLattice) -> pa.Table:
+    """Weights of words in SemRank of URLs whose content is not known, a table of `WEIGHT_SCHEMA` without zeros."""
+    weights = lattice.told_centre
+    words = np.flatnonzero(weights)
+    return pa.table([words.astype(np.int64), weights[words]], schema=WEIGHT_SCHEMA)
 
 
 def _object_table(rows: Descriptions, likeness: Int64s) -> pa.Table:
@@ -331,6 +362,7 @@ class ContextLattices:
         known: the collection.
         objects: the objects (`OBJECT_SCHEMA`), the seeds first.
         context: `TEXT` or `TOLD_WORDS`.
+        related: similarity of words to others, CSR float64[v, v].
 
     Attributes:
         used: numbers of the objects' words, ascending, int64[w].
@@ -339,12 +371,12 @@ class ContextLattices:
         centre: weight of each word in an intension, float64[v].
     """
 
-    def __init__(self, known: Collection, objects: pa.Table, context: str) -> None:
+    def __init__(self, known: Collection, objects: pa.Table, context: str, related: sparse.csr_array) -> None:
         counts = _object_counts(objects, context, known)
         used, number = np.unique(counts.indices, return_inverse=True)
         counts = sparse.csr_array((counts.data, number, counts.indptr), shape=(counts.shape[0], len(used)))
         self.used: Int64s = used.astype(np.int64)
-        self.values = degrees(counts, known.idf[used])
+        self.values = word_vectors(counts, known.idf[used])
         words = text_ids(known.vocabulary.words.take(pa.array(self.used)))
         self.lattice = ObjectLattice(self.values, words)
         centre = self.lattice.centre
@@ -352,9 +384,15 @@ class ContextLattices:
         if objects.num_rows > seeds:
             own = ObjectLattice(self.values[:seeds], words)
             centre = (own.centre + FEEDBACK * centre) / (1.0 + FEEDBACK)
-        length = np.sqrt((centre**2).sum())
         self.centre: Float64s = np.zeros(len(known.vocabulary.documents))
-        self.centre[used] = centre / (length if length > 0 else 1.0)
+        self.centre[used] = unit(centre)
+        if related.nnz:
+            self.centre = unit(self.centre + RELATED * np.asarray(related.T @ self.centre))
+
+    @property
+    def keywords(self) -> Int64s:
+        """Numbers of the words of the intents, ascending."""
+        return self.used[np.unique(self.lattice.intents.indices)]
 
     @property
     def own(self) -> sparse.csr_array:
@@ -375,32 +413,44 @@ class TopicLattice:
         seeds: the seeds that are objects (`OBJECT_SCHEMA`).
         near: the harvested pages that joined them (`OBJECT_SCHEMA`), or None before they are known.
         told: sums of `told_sums` of all parts (`SUM_SCHEMA`), or None before they are known.
+        relatives: relatives of words (`topic_relations.RELATIVE_SCHEMA`), or None where or before there are none.
 
     Attributes:
         known: the collection.
         objects: ids of the objects, int64[b].
+        related: similarity of words to others, CSR float64[v, v].
         text: the lattices of the texts.
         everywhere: graded intent of the current context's top concept, float64[v].
     """
 
     def __init__(
-        self, known: Collection, seeds: pa.Table, near: pa.Table | None = None, told: pa.Table | None = None
+        self,
+        known: Collection,
+        seeds: pa.Table,
+        near: pa.Table | None = None,
+        told: pa.Table | None = None,
+        relatives: pa.Table | None = None,
     ) -> None:
         self.known = known
         objects = concatenate([seeds] if near is None else [seeds, near], OBJECT_SCHEMA)
         self.objects: Int64s = int64s(objects["url_id"])
-        self.text = ContextLattices(known, objects, TEXT)
+        self.related = related_words(relatives, len(known.vocabulary.documents))
+        self.text = ContextLattices(known, objects, TEXT, self.related)
         self._objects = objects
-        self.everywhere: Float64s = np.zeros(len(known.vocabulary.documents))
+        everywhere = np.zeros(len(known.vocabulary.documents))
         if told is not None:
-            np.add.at(self.everywhere, int64s(told["slot"]), int64s(told["value"]))
-            length = np.sqrt((self.everywhere**2).sum())
-            self.everywhere /= length if length > 0 else 1.0
+            np.add.at(everywhere, int64s(told["slot"]), int64s(told["value"]))
+        self.everywhere: Float64s = unit(everywhere)
 
     @cached_property
     def told(self) -> ContextLattices:
         """The lattices of what is told of the objects."""
-        return ContextLattices(self.known, self._objects, TOLD_WORDS)
+        return ContextLattices(self.known, self._objects, TOLD_WORDS, self.related)
+
+    @property
+    def keywords(self) -> Int64s:
+        """Numbers of the words of the intents of both contexts, ascending."""
+        return np.union1d(self.text.keywords, self.told.keywords)
 
     @cached_property
     def told_centre(self) -> Float64s:
@@ -416,11 +466,19 @@ class TopicLattice:
 
     @cached_property
     def _keyword_parts(self) -> sparse.csr_array:
-        """p_B g_B of each concept's own keywords in the lattice of texts, CSR float64[c, v]."""
+        """p_B g_B of each concept's own keywords in the lattice of texts, with their relatives, CSR float64[c, v]."""
         lattice = self.text.lattice
         own = sparse.csr_array(lattice.graded.multiply(lattice.intents))
         own.data = own.data * np.repeat(lattice.evidence, np.diff(own.indptr))
-        return self.text.widened(own)
+        wide = self.text.widened(own)
+        return sparse.csr_array(wide + RELATED * (wide @ self.related)) if self.related.nnz else wide
+
+    @cached_property
+    def _pairs(self) -> sparse.csr_array:
+        """Similarity of each word to itself and to its relatives, CSR float64[v, v] with ascending columns."""
+        pairs = sparse.csr_array(sparse.eye_array(*self.related.shape, format="csr") + self.related)
+        pairs.sort_indices()
+        return pairs
 
     def best_concepts(self, values: sparse.csr_array) -> Int64s:
         """Number of the concept whose keywords contribute most to each URL, -1 where none does, int64[n].
@@ -438,14 +496,23 @@ class TopicLattice:
         return best
 
     def matches(self, values: sparse.csr_array, best: Int64s) -> pa.ListArray:
-        """The keywords of the best concept that each URL has, each of which matches itself, a list array of `MATCH`."""
+        """The keywords of the best concept that each URL has, or has relatives of, a list array of `MATCH`."""
         rows = np.flatnonzero(best >= 0)
-        chosen = sparse.csr_array(values[rows].multiply(self.text.widened(self.text.lattice.intents)[best[rows]]))
-        chosen.sort_indices()
-        words = self.known.vocabulary.words.take(pa.array(chosen.indices.astype(np.int64)))
-        pairs = pa.StructArray.from_arrays([words, words, pa.array(np.ones(len(words)))], fields=list(MATCH))
-        counts = np.bincount(rows[_row_numbers(chosen)], minlength=len(best))
-        return list_column(pairs, pointers(counts.astype(np.int64)))
+        intents = self.text.widened(self.text.lattice.intents)[best[rows]]
+        intents.sort_indices()
+        keyword = intents.indices.astype(np.int64)
+        owner, place = ragged(
+            self._pairs.indptr.astype(np.int64)[keyword], np.diff(self._pairs.indptr).astype(np.int64)[keyword]
+        )
+        row = rows[_row_numbers(intents)][owner]
+        held = np.sort(_row_numbers(values) * values.shape[1] + values.indices)
+        found = members(held, row * values.shape[1] + self._pairs.indices[place])
+        row, owner, place = row[found], owner[found], place[found]
+        words = self.known.vocabulary.words
+        base, current = (words.take(pa.array(numbers)) for numbers in (keyword[owner], self._pairs.indices[place]))
+        ics = pa.array(np.round(self._pairs.data[place], SCORE_DECIMALS))
+        pairs = pa.StructArray.from_arrays([base, current, ics], fields=list(MATCH))
+        return list_column(pairs, pointers(np.bincount(row, minlength=len(best)).astype(np.int64)))
 
     def concept_ids(self, best: Int64s) -> pa.Array:
         """Ids of concepts by number, null for -1, int64[n]."""
@@ -461,6 +528,14 @@ class TopicLattice:
         return pa.table(columns, schema=EXTENT_SCHEMA)
 
 
+def related_words(relatives: pa.Table | None, words: int) -> sparse.csr_array:
+    """Similarity of words to their relatives, CSR float64[words, words], of a table of `RELATIVE_SCHEMA`."""
+    if relatives is None:
+        return sparse.csr_array((words, words))
+    ends = int64s(relatives["source"]), int64s(relatives["target"])
+    return sparse.csr_array((relatives["ics"].to_numpy(), ends), shape=(words, words))
+
+
 def _mean(values: npt.NDArray[np.float64]) -> float:
     return float(values.mean()) if len(values) else 0.0
 
@@ -472,7 +547,7 @@ def _row_numbers(matrix: sparse.csr_array) -> Int64s:
 def scores(known: Descriptions, lattice: TopicLattice) -> pa.Table:
     """Scores of the current URLs of a part, a table of `TOPIC_SCHEMA`."""
     current = known.select(known.current)
-    values = degrees(counted_words(current), lattice.known.idf)
+    values = word_vectors(counted_words(current), lattice.known.idf)
     seen = current.described
     text, told, everywhere = (
         np.asarray(values @ weights, dtype=np.float64)
@@ -508,12 +583,32 @@ def _weighted(values: sparse.csr_array, weights: Float64s) -> sparse.csr_array:
     return sparse.csr_array((values.data * weights[values.indices], values.indices, values.indptr), values.shape)
 
 
-def rank(facts: Facts) -> pa.Table:
-    """Scores of the current URLs of a crawl in memory, a table of `TOPIC_SCHEMA`."""
+def lattice_of_facts(facts: Facts, settings: TopicSettings | None = None) -> TopicLattice:
+    """The base lattices of a crawl in memory.
+
+    Raises:
+        ValueError: relations are wanted, but sessions were not counted.
+    """
     known = facts.descriptions
     query = facts.words.take(pa.array(facts.query)).to_pylist()
     collection = Collection.of_parts(Vocabulary.of_facts(facts), query, part_size(known))
     seeds = first_seeds(seed_objects(known))
     near = nearest_pages(near_objects(known, TopicLattice(collection, seeds)), collection.nearest)
     told = told_sums(known, collection)
-    return scores(known, TopicLattice(collection, seeds, near, told))
+    lattice = TopicLattice(collection, seeds, near, told)
+    if settings is None or not settings.relations:
+        return lattice
+    if facts.asked is None:
+        raise ValueError("found no sessions by word, expected facts with them to learn relations")
+    evidence = topic_relations.page_evidence(topic_relations.asked_words(known, facts.asked), lattice.keywords)
+    return TopicLattice(collection, seeds, near, told, topic_relations.relatives(*evidence))
+
+
+def settings_of(options: Mapping[str, Any]) -> TopicSettings:
+    """The settings from a round's option `topic_relations`."""
+    return TopicSettings(options["topic_relations"])
+
+
+def rank(facts: Facts, settings: TopicSettings | None = None) -> pa.Table:
+    """Scores of the current URLs of a crawl in memory, a table of `TOPIC_SCHEMA`."""
+    return scores(facts.descriptions, lattice_of_facts(facts, settings))

@@ -57,7 +57,7 @@ from semrank.transforms.context.pages import (
 )
 from semrank.transforms.context.words import DEFAULT_LANGUAGE, lemmas_of
 from semrank.transforms.ranking.facts import Facts
-from semrank.transforms.weblog.clicks import read_clicks, url_word_clicks
+from semrank.transforms.weblog.clicks import Clicks, read_clicks, session_counts, url_word_clicks, url_word_sessions
 from semrank.transforms.weblog.sequences import click_edges, sequence_rows
 
 SOURCE_BYTES = 8 << 20
@@ -87,6 +87,7 @@ class Web:
         around: occurrences around it, CSR int64[m, v].
         clicks: how often each c-edge was walked, CSR int64[n + 1, n + 1].
         query: clicks on each URL after queries with each word, CSR int64[n + 1, v].
+        asked: sessions in place of clicks, likewise.
     """
 
     url: Int64s
@@ -107,6 +108,7 @@ class Web:
     around: sparse.csr_array
     clicks: sparse.csr_array
     query: sparse.csr_array
+    asked: sparse.csr_array
 
     @classmethod
     def of_tables(
@@ -157,6 +159,7 @@ class Web:
             name: _term_matrix(table, url if name not in _BY_ANCHOR else None, len(anchors[0]), numbers)
             for name, table in terms.items()
         }
+        matrices["asked"] = _term_matrix(_asked(read), url, 0, numbers)
         size = (len(url) + 1, len(url) + 1)
         source, target = positions(url, rows.source), positions(url, rows.target)
         other = source != target
@@ -191,6 +194,7 @@ class Web:
         return replace(
             self,
             query=_term_matrix(url_word_clicks(read), self.url, 0, numbers),
+            asked=_term_matrix(_asked(read), self.url, 0, numbers),
             clicks=_click_matrix(click_edges(sequence_rows(read)), self.url),
         )
 
@@ -218,6 +222,7 @@ class Web:
         known = _Known.of(self.url, np.union1d(harvested, seeds), current)
         content_row = np.where(known.harvested | content_known, known.row, len(self.url))
         kept, blocks = _used_words(self._blocks(known, content_row))
+        asked = blocks.pop("asked")
         source, target, _ = _entries(self.links, content_row, known.number)
         click_source, click_target, clicks = _entries(self.clicks, known.row, known.number)
         words = self.words.take(pa.array(kept))
@@ -241,6 +246,7 @@ class Web:
             discovery=_order(known.url, discovery),
             query=_numbers_of(query, words),
             words=words,
+            asked=asked,
         )
 
     def _blocks(self, known: _Known, content_row: Int64s) -> dict[str, sparse.csr_array]:
@@ -258,6 +264,7 @@ class Web:
             "anchor": sparse.csr_array(self.address[known.row] + along @ self.anchor[rows]),
             "around": sparse.csr_array(along @ self.around[rows]),
             "query": self.query[known.row],
+            "asked": self.asked[known.row],
         }
 
     def targets(self, sources: Int64s) -> Int64s:
@@ -322,6 +329,10 @@ class _Known:
 
 
 _BY_ANCHOR = ("anchor", "around")
+
+
+def _asked(clicks: Clicks) -> pa.Table:
+    return session_counts(url_word_sessions(clicks))
 
 
 def _url_ids(*urls: pa.ChunkedArray) -> Int64s:

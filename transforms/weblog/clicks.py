@@ -16,6 +16,7 @@ from semrank.transforms.columnar.arrays import (
     Int64s,
     bools,
     column_array,
+    distinct_rows,
     group_lengths,
     group_starts,
     int64s,
@@ -26,7 +27,7 @@ from semrank.transforms.columnar.arrays import (
     ragged,
     row_keys,
 )
-from semrank.transforms.columnar.ids import text_digests, text_ids
+from semrank.transforms.columnar.ids import combine_ids, text_digests, text_ids
 
 COLUMNS = ("user_id", "user_group", "session_id", "query", "keywords", "clicked_at", "position", "url")
 """Columns of the clicks table that the reader takes."""
@@ -41,6 +42,7 @@ WORD_CLICKS_SCHEMA = pa.schema([pa.field("word_id", pa.int64()), pa.field("click
 URL_WORD_CLICKS_SCHEMA = pa.schema(
     [pa.field("url_id", pa.int64()), pa.field("word_id", pa.int64()), pa.field("clicks", pa.int64())]
 )
+URL_WORD_SESSION_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("url_id", "word_id", "session")])
 
 _CLICK_COLUMNS = ("user", "group", "session", "query", "time", "position", "url")
 
@@ -167,6 +169,24 @@ def url_word_clicks(clicks: Clicks) -> pa.Table:
     return pa.table(
         [pa.array(url[first]), pa.array(clicks.word[first]), pa.array(counts)], schema=URL_WORD_CLICKS_SCHEMA
     )
+
+
+def url_word_sessions(clicks: Clicks) -> pa.Table:
+    """Sessions that clicked a URL after a query with a word: distinct rows of `URL_WORD_SESSION_SCHEMA`.
+
+    A session is a user's; where the log names none, all clicks of a user are one.
+    """
+    repeats = np.diff(clicks.word_indptr)
+    session = np.repeat(combine_ids(clicks.user, clicks.session), repeats)
+    rows = pa.table([np.repeat(clicks.url, repeats), clicks.word, session], schema=URL_WORD_SESSION_SCHEMA)
+    return distinct_rows(rows)
+
+
+def session_counts(rows: pa.Table) -> pa.Table:
+    """Number of sessions by the other columns of distinct rows, in place of `session`."""
+    names = [name for name in rows.column_names if name != "session"]
+    counted = rows.group_by(names).aggregate([([], "count_all")])
+    return counted.rename_columns([*names, "sessions"])
 
 
 def _distinct_words(click: Int64s, word: Int64s, word_count: int) -> tuple[Int64s, Int64s]:

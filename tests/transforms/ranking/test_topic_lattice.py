@@ -24,7 +24,7 @@ from semrank.transforms.columnar.arrays import MAIN
 from semrank.transforms.columnar.beam import WriteOne
 from semrank.transforms.ranking import topic_lattice
 from semrank.transforms.ranking.facts import Facts
-from semrank.transforms.ranking.topic_beam import CONCEPTS, RankByTopicLattice
+from semrank.transforms.ranking.topic_beam import CONCEPTS, MakeTopicLattice, RankByTopicLattice
 from semrank.transforms.ranking.topic_words import Vocabulary
 from tests.support.small_crawls import Crawl, Page, crawls, random_crawl
 
@@ -181,7 +181,7 @@ def test_concepts_are_all_closed_sets(keywords: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(topic_lattice, "KEYWORDS", keywords)
     crawl = random_crawl(3, urls=80)
     facts = facts_with_leads(crawl)
-    lattice = lattice_of(facts, crawl.query)
+    lattice = topic_lattice.lattice_of_facts(facts)
     found: dict[frozenset[str], set[int]] = {}
     for row in lattice.concept_extents().to_pylist():
         found.setdefault(frozenset(row["intent"]), set()).add(row["url_id"])
@@ -192,15 +192,6 @@ def test_concepts_are_all_closed_sets(keywords: int, monkeypatch: pytest.MonkeyP
         for intent, extent in oracle.concepts.items()
     }
     assert found == expected
-
-
-def lattice_of(facts: Facts, query: tuple[str, ...]) -> topic_lattice.TopicLattice:
-    known = facts.descriptions
-    collection = topic_lattice.Collection.of_parts(Vocabulary.of_facts(facts), query, topic_lattice.part_size(known))
-    seeds = topic_lattice.first_seeds(topic_lattice.seed_objects(known))
-    first = topic_lattice.TopicLattice(collection, seeds)
-    near = topic_lattice.nearest_pages(topic_lattice.near_objects(known, first), collection.nearest)
-    return topic_lattice.TopicLattice(collection, seeds, near)
 
 
 def test_reasons_and_matches_name_words_that_both_have() -> None:
@@ -251,7 +242,8 @@ def distributed(facts: Facts, crawl: Crawl, partitions: int, folder: Path, runne
     names = ("descriptions", "vocabulary", "harvested")
     with TestPipeline(runner=runner) as pipeline:
         inputs = {name: pipeline | name >> beam.Create(tables[name]).with_output_types(pa.Table) for name in names}
-        ranked = inputs | RankByTopicLattice(query=list(crawl.query), partitions=partitions)
+        lattice = inputs | MakeTopicLattice(query=list(crawl.query), partitions=partitions)
+        ranked = {"descriptions": inputs["descriptions"], **lattice} | RankByTopicLattice(query=list(crawl.query))
         for name, order in ((MAIN, ["url_id"]), (CONCEPTS, ["concept", "url_id"])):
             {"rows": ranked[name]} | WriteOne(f"write {name}", str(folder / name), _Sorted(order))
     return pq.read_table(folder / MAIN), pq.read_table(folder / CONCEPTS)
@@ -271,7 +263,7 @@ def test_distributed_scores_are_those_in_memory(partitions: int, runner: str, tm
     facts = facts_with_leads(crawl)
     rows, concepts = distributed(facts, crawl, partitions, tmp_path, runner)
     assert rows.equals(topic_lattice.rank(facts))
-    expected = lattice_of(facts, crawl.query).concept_extents()
+    expected = topic_lattice.lattice_of_facts(facts).concept_extents()
     assert concepts.equals(expected.sort_by([("concept", "ascending"), ("url_id", "ascending")]))
 
 
