@@ -14,8 +14,8 @@ from semrank.schemas.tables import CLICKS, SUMMARY, TOPICS
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking import focused, topic_lattice
 from semrank.transforms.replay.web import Web
+from tests.support.small_crawls import WORDS, Crawl, Page
 from tests.support.snapshots import table_of
-from tests.transforms.ranking.small_crawls import WORDS, Crawl, Page
 
 
 def test_topics_are_leaves_of_a_fitting_size_in_turn() -> None:

@@ -10,14 +10,15 @@ mean of the `FEEDBACK_PAGES` harvested pages most like it added (pseudo-relevanc
 A URL whose content is known scores x . (t - 1.02 m), m being the mean of all known pages: what all pages of the crawl
 share tells nothing of the topic. There is no m while only seeds are harvested.
 
-Any other URL scores the sum of eight terms, each standardised over the URLs to rank, times `WEIGHTS`, of which the
+Any other URL scores the sum of nine terms, each standardised over the URLs to rank, times `WEIGHTS`, of which the
 learned ones grow with the harvest. Harvested pages are graded by their rank in x . (t - 0.9 mean of the half less like
 the seeds), squared. Features that are known before a URL is fetched are vectors of length 1: words of anchors and
 address, words around the anchors, queries that led to clicks, the vectors of the harvested pages that link to it
 (linkers), and of those clicked next to it (clicked-near). A term is the product of a feature and a centroid: the mean
 of the graded pages' features, less 0.6 times that of the URLs to rank and 0.3 times that of all harvested pages, each
 of length 1. `anchor-topic` and `around-topic` compare words with what pages are graded by, and `cocitation` asks how
-well the other pages are graded that the linkers link to.
+well the other pages are graded that the linkers link to. `semrank` is SemRank by the topic's lattice (`topic_lattice`),
+whose objects are the seeds and the harvested pages nearest to them.
 Linkers' vectors are never added up: the product is a sum of numbers that travel along links, and the length of the sum
 is taken for that of vectors whose cosine is `LINKER_COSINE` to one another.
 
@@ -36,7 +37,6 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 from scipy.special import expit
@@ -44,14 +44,23 @@ from scipy.special import expit
 from semrank.schemas.tables import SCALE
 from semrank.transforms.columnar.arrays import Bools, Float64s, Int64s
 from semrank.transforms.context.descriptions import Descriptions
+from semrank.transforms.ranking import topic_lattice
 from semrank.transforms.ranking.calibration import BIN_SCHEMA, score_bins
 from semrank.transforms.ranking.exact_sums import Moments, fixed, product_limbs, sum_bits
 from semrank.transforms.ranking.facts import Facts, inverse_document_frequency
 from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
 from semrank.transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
-
-LEAD_WEIGHT = 3
-"""What an occurrence among the first words counts beside itself."""
+from semrank.transforms.ranking.topic_lattice import told_words
+from semrank.transforms.ranking.vectors import (
+    GRADE_BITS,
+    LEAD_WEIGHT,
+    divided,
+    row_sums,
+    unit,
+    unit_rows,
+    with_data,
+    word_vectors,
+)
 
 CONSENSUS = 0.5
 """Power of the share of seeds that have a word."""
@@ -86,6 +95,7 @@ WEIGHTS: Mapping[str, float] = {
     "anchor-topic": 0.5,
     "around-topic": 0.5,
     "cocitation": 0.3,
+    "semrank": 2.0,
 }
 """What each standardised term counts."""
 
@@ -95,7 +105,7 @@ LEAST_DEVIATION = 1e-9
 LEAST_SHARE = 1e-8
 """A variance that is less of the parts it is added from is what rounding leaves where they cancel out."""
 
-LEARNED = ("anchor", "around", "linkers", "query", "clicked-near", "cocitation")
+LEARNED = ("anchor", "around", "linkers", "query", "clicked-near", "cocitation", "semrank")
 """Terms that harvested pages taught; the others compare words with the topic."""
 
 LEARNING_PAGES = 20.0
@@ -103,9 +113,6 @@ LEARNING_PAGES = 20.0
 
 LEAST_CORRELATION = 0.3
 """Correlation of the two scores that is assumed at least: few harvested pages tell it badly."""
-
-GRADE_BITS = 40
-"""Binary places of the products that pages are sorted by: below lies rounding, which must not break ties."""
 
 _WORD_BLOCKS = ("anchor", "around", "query")
 _PAGE_BLOCKS = ("linkers", "clicked-near")
@@ -124,7 +131,7 @@ class Model:
     Over the v words: `idf`, `topic` (what pages are graded by), `content` (weights of the words of known contents), and
     for each block of words those of its centroid. Over the h harvested URLs: `trained` (1 where the content is known),
     and what a link from each is worth by the terms that come along links. The rest are single numbers and the constants
-    of the eight terms.
+    of the nine terms.
     """
 
     vectors: Mapping[str, Float64s]
@@ -163,12 +170,17 @@ class Part:
     @cached_property
     def pages(self) -> sparse.csr_array:
         """Vectors of the URLs' own contents, CSR float64[n, v]; empty where it is not known."""
-        return page_vectors(self.known.text, self.known.lead, self._idf)
+        return word_vectors(sparse.csr_array(self.known.text + LEAD_WEIGHT * self.known.lead), self._idf)
 
     @cached_property
     def trained_pages(self) -> sparse.csr_array:
         """Vectors of the harvested pages with known content, in the order of `places`."""
         return self.pages[np.flatnonzero(self.trained)]
+
+    @cached_property
+    def told(self) -> sparse.csr_array:
+        """Vectors of what is told of the URLs, CSR float64[n, v]."""
+        return word_vectors(told_words(self.known), self._idf)
 
     @cached_property
     def features(self) -> dict[str, sparse.csr_array]:
@@ -178,7 +190,7 @@ class Part:
         for name, matrix in counts.items():
             size = matrix.data.astype(np.float64)
             weight = np.log1p(size) if name == "query" else size
-            found[name] = _unit_rows(matrix, weight * self._idf[matrix.indices])
+            found[name] = unit_rows(matrix, weight * self._idf[matrix.indices])
         return found
 
     def edges(self, trained: Float64s) -> dict[str, sparse.csr_array]:
@@ -195,55 +207,20 @@ class Part:
         }
 
 
-def page_vectors(text: sparse.csr_array, lead: sparse.csr_array, idf: Float64s) -> sparse.csr_array:
-    """(1 + ln n) idf of each word, n = occurrences, those in the lead weighted; rows of length 1, CSR float64[n, v]."""
-    counts = sparse.csr_array(text + LEAD_WEIGHT * lead)
-    counts.sort_indices()
-    # Most counts are small and stand often: their logarithms are looked up.
-    logarithms = 1.0 + np.log(np.maximum(np.arange(int(counts.data.max(initial=0)) + 1), 1))
-    return _unit_rows(counts, logarithms[counts.data] * idf[counts.indices])
-
-
 def _trained_only(pages: sparse.csr_array, trained: Float64s) -> sparse.csr_array:
     """1 for each harvested page of a row whose content is known, CSR float64[n, h]."""
-    return _with_data(pages, trained[pages.indices])
-
-
-def _with_data(matrix: sparse.csr_array, data: Float64s) -> sparse.csr_array:
-    return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
-def _row_sums(matrix: sparse.csr_array, data: Float64s) -> Float64s:
-    """Sums of rows, added from left to right, float64[n]."""
-    return np.asarray(_with_data(matrix, data) @ np.ones(matrix.shape[1]), dtype=np.float64)
-
-
-def _divided(matrix: sparse.csr_array, data: Float64s, squares: Float64s) -> sparse.csr_array:
-    """Rows divided by the roots of some numbers, where these are not 0."""
-    length = np.sqrt(squares)
-    length[length == 0] = 1.0
-    return _with_data(matrix, data / np.repeat(length, np.diff(matrix.indptr)))
-
-
-def _unit_rows(matrix: sparse.csr_array, data: Float64s) -> sparse.csr_array:
-    return _divided(matrix, data, _row_sums(matrix, data * data))
+    return with_data(pages, trained[pages.indices])
 
 
 def _sum_rows_of_length_one(matrix: sparse.csr_array, data: Float64s) -> sparse.csr_array:
-    sums, squares = _row_sums(matrix, data), _row_sums(matrix, data * data)
-    return _divided(matrix, data, squares + LINKER_COSINE * (sums * sums - squares))
+    sums, squares = row_sums(matrix, data), row_sums(matrix, data * data)
+    return divided(matrix, data, squares + LINKER_COSINE * (sums * sums - squares))
 
 
 def _average_ranks(values: Int64s) -> Float64s:
     """Rank of each value from 1, equal ones the mean of theirs, float64[n]."""
     _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2.0)[number], dtype=np.float64)
-
-
-def _unit(vector: npt.NDArray[np.floating]) -> Float64s:
-    # NumPy adds by halves, whatever the number of threads.
-    length = float(np.sqrt((vector * vector).sum()))
-    return np.asarray(vector / length if length > 0 else vector, dtype=np.float64)
 
 
 def _column_sums(matrix: sparse.csr_array, rows: Float64s | Bools, bits: int) -> Int64s:
@@ -266,17 +243,19 @@ def _scattered(places: Int64s, values: Int64s, size: int) -> Int64s:
     return vector
 
 
-def start_model(documents: Int64s, query: Int64s, harvested: int) -> Model:
+def start_model(documents: Int64s, query: Int64s, harvested: int, semrank: Float64s) -> Model:
     """The model before the first pass.
 
     Args:
         documents: number of known URLs that have each word, int64[v].
         query: numbers of the query's words.
         harvested: h, the number of harvested URLs.
+        semrank: weight of each word in SemRank by the topic's lattice (`topic_lattice.told_weights`), float64[v].
     """
     asked = np.zeros(len(documents))
     asked[query] = 1.0
-    return Model({"idf": documents.astype(np.float64), "asked": asked, "trained": np.zeros(harvested)})
+    trained = np.zeros(harvested)
+    return Model({"idf": documents.astype(np.float64), "asked": asked, "trained": trained, "semrank": semrank})
 
 
 def _size_sums(part: Part, _: Model) -> Sums:
@@ -288,17 +267,16 @@ def _after_sizes(model: Model, sums: Sums) -> Model:
     urls = int(sums["urls"][0])
     idf = inverse_document_frequency(model["idf"].astype(np.int64), urls)
     counts = {name: float(sums[name][0]) for name in ("urls", "plain")}
-    return model.having({"idf": idf, "asked": _unit(model["asked"] * idf), **counts})
+    return model.having({"idf": idf, "asked": unit(model["asked"] * idf), **counts})
 
 
 def _seed_sums(part: Part, model: Model) -> Sums:
     known, bits = part.known, sum_bits(int(model.number("urls")))
     unseen = known.select(known.seed & ~known.described)
-    nothing = sparse.csr_array(unseen.lead.shape, dtype=np.int64)
-    told = page_vectors(sparse.csr_array(unseen.anchor + unseen.around), nothing, model["idf"])
+    told = word_vectors(sparse.csr_array(unseen.anchor + unseen.around), model["idf"])
     seeds = known.seed & known.described
     everybody = np.ones(len(unseen), dtype=np.bool_)
-    held = _with_data(part.pages, np.ones(part.pages.nnz)), _with_data(told, np.ones(told.nnz))
+    held = with_data(part.pages, np.ones(part.pages.nnz)), with_data(told, np.ones(told.nnz))
     return {
         "seeds": _column_sums(part.pages, seeds, bits) + _column_sums(told, everybody, bits),
         "holders": _column_sums(held[0], seeds, 0) + _column_sums(held[1], everybody, 0),
@@ -313,8 +291,8 @@ def _after_seeds(model: Model, sums: Sums) -> Model:
     asked = model["asked"]
     members = float(sums["members"][0]) + float(asked.any())
     share = (sums["holders"] + (asked > 0)) / max(members, 1.0)
-    topic = _unit((sums["seeds"] * scale + asked) * share**CONSENSUS)
-    mean = _unit(sums["known"] * scale) * float(sums["others"][0] > 0)
+    topic = unit((sums["seeds"] * scale + asked) * share**CONSENSUS)
+    mean = unit(sums["known"] * scale) * float(sums["others"][0] > 0)
     return model.without("asked").having({"topic": topic, "mean": mean, "others": float(sums["others"][0])})
 
 
@@ -348,8 +326,8 @@ def _feedback_sums(part: Part, model: Model) -> Sums:
 
 
 def _after_feedback(model: Model, sums: Sums) -> Model:
-    topic = model["topic"] + FEEDBACK * _unit(sums["nearest"].astype(np.float64))
-    grading = topic - FAR * _unit(sums["farthest"].astype(np.float64))
+    topic = model["topic"] + FEEDBACK * unit(sums["nearest"].astype(np.float64))
+    grading = topic - FAR * unit(sums["farthest"].astype(np.float64))
     content = topic - BACKGROUND * model["mean"]
     return model.without("mean", "nearest", "farthest").having({"content": content, "topic": grading})
 
@@ -397,7 +375,7 @@ def _after_features(model: Model, sums: Sums) -> Model:
 
 
 def _contrast(sums: Sums, name: str) -> Float64s:
-    graded, current, trained = (_unit(sums[f"{name}-{group}"].astype(np.float64)) for group in _GROUPS)
+    graded, current, trained = (unit(sums[f"{name}-{group}"].astype(np.float64)) for group in _GROUPS)
     return graded - CONTRAST_CURRENT * current - CONTRAST_HARVESTED * trained
 
 
@@ -436,7 +414,7 @@ def _moment_sums(part: Part, model: Model) -> Sums:
 
 
 def raw_terms(part: Part, model: Model) -> Float64s:
-    """The eight terms before they are standardised, float64[n, 8]; 0 where no URL to rank needs them."""
+    """The nine terms before they are standardised, float64[n, 9]; 0 where no URL to rank needs them."""
     raw = np.zeros((len(part.known), len(_TERMS)))
     if not model.number("plain"):
         return raw
@@ -444,14 +422,15 @@ def raw_terms(part: Part, model: Model) -> Float64s:
     found = {name: part.features[name] @ model[name] for name in _WORD_BLOCKS}
     found |= {f"{name}-topic": part.features[name] @ model["topic"] for name in ("anchor", "around")}
     found |= {name: edges[name] @ model[name] for name in _PAGE_BLOCKS}
-    found["cocitation"] = (links @ model["cocitation"]) / np.sqrt(_row_sums(links, links.data) + 1.0)
+    found["semrank"] = part.told @ model["semrank"]
+    found["cocitation"] = (links @ model["cocitation"]) / np.sqrt(row_sums(links, links.data) + 1.0)
     for column, name in enumerate(_TERMS):
         raw[:, column] = found[name]
     return raw
 
 
 def term_weights(model: Model) -> Float64s:
-    """Weights of the standardised terms, float64[8]: the learned ones grow with the number of harvested pages."""
+    """Weights of the standardised terms, float64[9]: the learned ones grow with the number of harvested pages."""
     others = model.number("others")
     trust = others / (others + LEARNING_PAGES)
     return np.array([weight * (trust if name in LEARNED else 1.0) for name, weight in WEIGHTS.items()])
@@ -527,6 +506,7 @@ class Pass:
         conclude: gives the model that follows.
         harvested: whether only harvested URLs take part.
         plain: whether it is for URLs whose content is not known, and left out where there is none to rank.
+        semrank: whether it, and what follows it, needs the weights of words in SemRank.
     """
 
     stage: str
@@ -535,6 +515,7 @@ class Pass:
     conclude: Callable[[Model, Sums], Model]
     harvested: bool = False
     plain: bool = False
+    semrank: bool = False
 
     def lengths(self, model: Model) -> dict[str, int]:
         """Length of each vector that is added up."""
@@ -592,7 +573,13 @@ PASSES = (
         harvested=True,
         plain=True,
     ),
-    Pass("measure terms", dict.fromkeys(("trained", "plain", "seen"), _LIMBED), _moment_sums, _after_moments),
+    Pass(
+        "measure terms",
+        dict.fromkeys(("trained", "plain", "seen"), _LIMBED),
+        _moment_sums,
+        _after_moments,
+        semrank=True,
+    ),
 )
 """The passes in their order."""
 
@@ -677,6 +664,7 @@ def _details(part: Part, model: Model, rows: Int64s, words: pa.Array) -> dict[st
         name: best_words(_weighted(part.features[name.removesuffix("-topic")][rows], weight), words)
         for name, weight in weights.items()
     }
+    details["semrank"] = best_words(_weighted(part.told[rows], model["semrank"]), words)
     links = _trained_only(part.known.linkers[rows], model["trained"])
     near = _trained_only(part.known.near[rows], model["trained"])
     details["linkers"] = details["cocitation"] = _page_counts(links, "linking page", "linking pages")
@@ -686,12 +674,12 @@ def _details(part: Part, model: Model, rows: Int64s, words: pa.Array) -> dict[st
 
 def _weighted(features: sparse.csr_array, weights: Float64s) -> sparse.csr_array:
     """Parts of words in a product, CSR float64[n, v]."""
-    return _with_data(features, features.data * weights[features.indices])
+    return with_data(features, features.data * weights[features.indices])
 
 
 def _page_counts(pages: sparse.csr_array, one: str, several: str) -> pa.Array:
     """How many pages each row has, in words, null where none; string[n]."""
-    counts, number = np.unique(_row_sums(pages, pages.data).astype(np.int64), return_inverse=True)
+    counts, number = np.unique(row_sums(pages, pages.data).astype(np.int64), return_inverse=True)
     texts = [f"{count:,} {one if count == 1 else several}" if count else None for count in counts.tolist()]
     return pa.array(texts, pa.string()).take(pa.array(number))
 
@@ -699,7 +687,8 @@ def _page_counts(pages: sparse.csr_array, one: str, several: str) -> pa.Array:
 def learned(facts: Facts) -> tuple[Part, Model]:
     """The URLs of a crawl in memory, and what all passes find out about them."""
     known = facts.descriptions
-    model = start_model(facts.document_counts, facts.query, known.harvested_count)
+    semrank = topic_lattice.lattice_of_facts(facts).told_centre
+    model = start_model(facts.document_counts, facts.query, known.harvested_count, semrank)
     part = Part(known, model["idf"])
     for number, step in enumerate(PASSES):
         if step.applies(model):

@@ -6,11 +6,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import apache_beam as beam
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import CALIBRATED_SCHEMA, SCALE
 from semrank.transforms.columnar import files
+from semrank.transforms.columnar.arrays import int64s
 from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables, WriteOne
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.context.memory import DESCRIBED
@@ -22,7 +24,8 @@ from semrank.transforms.ranking.topic_words import Vocabulary
 class RankByFocused(beam.PTransform[Any, Any]):
     """Scores of the profile `focused` (see `focused`); gives tables of `SCORED_SCHEMA`.
 
-    The input is a dict with `descriptions`, `vocabulary` and `harvested`.
+    The input is a dict with `descriptions`, `vocabulary` and `harvested`, and with `told_weights`
+    (`topic_lattice.WEIGHT_SCHEMA`) where SemRank takes part.
 
     Args:
         query: words of the query.
@@ -46,6 +49,8 @@ class RankByFocused(beam.PTransform[Any, Any]):
         # wait for.
         sides = {"vocabulary": inputs["vocabulary"], "harvested": inputs["harvested"]}
         for number, step in enumerate(focused.PASSES):
+            if step.semrank and "told_weights" in inputs:
+                sides["told_weights"] = inputs["told_weights"]
             sides[f"sums{number}"] = (trained if step.harvested else known) | MapTables(
                 step.stage,
                 partial(_sums, number=number),
@@ -94,9 +99,9 @@ def _scale(
     calibrated: pa.Table | None = None,
     *,
     query: list[str],
-    **sums: pa.Table | None,
+    **found: pa.Table | None,
 ) -> pa.Table:
-    scale = focused.scale_table(_model(vocabulary, harvested, query=query, **sums))
+    scale = focused.scale_table(_model(vocabulary, harvested, query=query, **found))
     if calibrated is None or not calibrated.num_rows:
         return scale
     return pa.concat_tables([scale, pa.table([["threshold"], calibrated["threshold"]], schema=SCALE.schema)])
@@ -107,12 +112,20 @@ def _harvested_pages(table: pa.Table) -> pa.Table:
 
 
 def _model(
-    vocabulary: pa.Table | None, harvested: pa.Table | None, *, query: list[str], **sums: pa.Table | None
+    vocabulary: pa.Table | None,
+    harvested: pa.Table | None,
+    told_weights: pa.Table | None = None,
+    *,
+    query: list[str],
+    **sums: pa.Table | None,
 ) -> focused.Model:
     """What the passes whose sums are given have found out."""
     words = Vocabulary.of_table(vocabulary)
     count = 0 if harvested is None else harvested.num_rows
-    model = focused.start_model(words.documents, words.numbers(query), count)
+    semrank = np.zeros(len(words.documents))
+    if told_weights is not None:
+        semrank[int64s(told_weights["slot"])] = told_weights["weight"].to_numpy()
+    model = focused.start_model(words.documents, words.numbers(query), count, semrank)
     for number, step in enumerate(focused.PASSES[: len(sums)]):
         if step.applies(model):
             model = step.conclude(model, exact_sums.sum_vectors(sums[f"sums{number}"], step.lengths(model)))

@@ -25,9 +25,8 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import Int64s, group_starts, int64s, members, ragged, sum_by_key
+from semrank.transforms.columnar.arrays import Float64s, Int64s, group_starts, int64s, members, ragged, sum_by_key
 from semrank.transforms.context.descriptions import Descriptions, counts_matrix
-from semrank.transforms.columnar.arrays import Float64s
 
 MOST_WORDS = 50
 """Words of a page that take part, so that one hub can't cost a square."""

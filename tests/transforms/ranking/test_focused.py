@@ -24,10 +24,11 @@ from scipy import sparse
 from semrank.pipelines.runtime import DEFAULT_RUNNER, EMBEDDED_RUNNER
 from semrank.transforms.columnar.arrays import split_by_partition
 from semrank.transforms.columnar.beam import WriteOne
-from semrank.transforms.ranking import exact_sums, focused
+from semrank.transforms.ranking import exact_sums, focused, topic_lattice
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.focused_beam import RankByFocused
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
+from semrank.transforms.ranking.topic_beam import MakeTopicLattice, WeighToldWords
 from tests.support.small_crawls import Crawl, Page, crawls, random_crawl
 
 Vector = Mapping[Any, float]
@@ -99,6 +100,8 @@ class Oracle:
         }
         self.x = {url: self.page(url) for url in self.urls}
         self.asked = unit({int(word): self.idf[int(word)] for word in facts.query})
+        # What words weigh in SemRank by the topic's lattice has an oracle of its own.
+        self.semrank = dict(enumerate(topic_lattice.lattice_of_facts(facts).told_centre.tolist()))
         self.content: dict[int, float] = {}
         self.raw: dict[str, dict[int, float]] = {}
         self.rank()
@@ -111,6 +114,10 @@ class Oracle:
         if self.known.described[url]:
             return self.row("text", url)
         return total([self.row("anchor", url), self.row("around", url)])
+
+    def told_and_asked(self, url: int) -> Mapping[int, float]:
+        asked = dict.fromkeys(self.row("query", url), 1.0)
+        return total([self.row("anchor", url), self.row("around", url), asked])
 
     def vector(self, counts: Mapping[int, float]) -> dict[Any, float]:
         return unit({word: (1 + math.log(count)) * self.idf[word] for word, count in counts.items()})
@@ -165,6 +172,7 @@ class Oracle:
             self.raw[term] = {url: dot(phi[url][name], centroid) for url in self.urls}
         for name in ("anchor", "around"):
             self.raw[f"{name}-topic"] = {url: dot(phi[url][name], t) for url in self.urls}
+        self.raw["semrank"] = {url: dot(self.vector(self.told_and_asked(url)), self.semrank) for url in self.urls}
         average = mean(y.values())
         linkers = {
             url: {self.url_of_place[p] for p in self.row("linkers", url)} & set(self.trained) for url in self.urls
@@ -228,6 +236,7 @@ _WEIGHTS = {
     "anchor-topic": 0.5,
     "around-topic": 0.5,
     "cocitation": 0.3,
+    "semrank": 2.0,
 }
 
 
@@ -358,6 +367,8 @@ def distributed(facts: Facts, query: tuple[str, ...], partitions: int, folder: P
         inputs = {
             name: pipeline | name >> beam.Create(rows).with_output_types(pa.Table) for name, rows in tables.items()
         }
+        lattice = inputs | MakeTopicLattice(query=list(query), partitions=partitions)
+        inputs["told_weights"] = lattice | WeighToldWords(query=list(query))
         scored = inputs | RankByFocused(query=list(query))
         {"rows": scored} | WriteOne("write", str(folder), _sorted)
     return pq.read_table(folder)
@@ -393,7 +404,8 @@ def test_parts_add_up(crawl: Crawl, parts: int, chance: random.Random) -> None:
     tables = tables_of(facts, parts, chance)["descriptions"]
     known = facts.descriptions
     cut = [known.select(np.isin(known.url, table["url_id"].to_numpy())) for table in tables]
-    model = focused.start_model(facts.document_counts, facts.query, known.harvested_count)
+    semrank = topic_lattice.lattice_of_facts(facts).told_centre
+    model = focused.start_model(facts.document_counts, facts.query, known.harvested_count, semrank)
     for step in focused.PASSES:
         if step.applies(model):
             rows = [

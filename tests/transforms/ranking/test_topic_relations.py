@@ -27,7 +27,7 @@ from semrank.transforms.ranking import topic_lattice, topic_relations
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.topic_beam import MakeTopicLattice, RankByTopicLattice, RelateWords
 from semrank.transforms.ranking.topic_lattice import TopicSettings
-from tests.transforms.ranking.small_crawls import Crawl, Page, random_crawl
+from tests.support.small_crawls import Crawl, Page, random_crawl
 
 Asked = dict[int, dict[int, int]]
 """Page -> word -> sessions."""
