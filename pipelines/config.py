@@ -279,8 +279,8 @@ class RoundConfig(ScopeOptions):
     )
     precision: float = option(
         0.5,
-        "share of relevant pages among the harvested pages above the threshold, which is calibrated to it if no "
-        "--threshold, --max-urls or --budget is given",
+        "share of the harvested pages above the threshold that are more like the topic than the average page; the "
+        "threshold is calibrated to it if no --threshold, --max-urls or --budget is given",
         SELECTION,
         metavar="P",
         low=0,

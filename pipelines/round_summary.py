@@ -83,7 +83,7 @@ def _threshold_line(threshold: float | None, config: RoundConfig) -> str:
     if threshold != config.least_score:
         return (
             f"threshold: {threshold:g}, calibrated: at least {config.precision:.0%} of the harvested pages above it "
-            "are relevant"
+            "are more like the topic than the average page"
         )
     return f"threshold: {threshold:g}, default of {config.ranker}"
 

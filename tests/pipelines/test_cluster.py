@@ -110,7 +110,7 @@ def test_too_few_slots() -> None:
     with flink_with(4, 4) as address:
         check(f"--flink_master={address}", "--parallelism=4")
         check(f"--flink_master=http://{address}/", "--parallelism=4")
-        with pytest.raises(InputError, match=f"^--parallelism 5: found 4 slots at {address}, expected as many at"):
+        with pytest.raises(InputError, match=f"^--parallelism 5: found 4 slots at {address}, expected at least 5"):
             check(f"--flink_master={address}", "--parallelism=5")
 
 

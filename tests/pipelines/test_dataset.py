@@ -195,8 +195,8 @@ def test_a_finished_snapshot_is_replaced_only_when_asked(source: Path, tmp_path:
     ("source", "message"),
     [
         ("no/such/folder", "no such folder, expected one with"),
-        ("ftp://data.example/wikispeedia", "expected a folder, or an http(s) URL"),
-        ("https://data.example/wikispeedia?version=2", "expected a folder, or an http(s) URL"),
+        ("ftp://data.example/wikispeedia", "expected a folder, or the http(s) URL of one"),
+        ("https://data.example/wikispeedia?version=2", "expected a folder, or the http(s) URL of one"),
     ],
 )
 def test_unusable_sources(source: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,7 +224,7 @@ def test_damaged_texts(source: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / TEXTS_ARCHIVE).write_bytes((source / TEXTS_ARCHIVE).read_bytes()[:300])
     assert run("--source", str(tmp_path), "--output", str(tmp_path / "snapshot")) == 2
     error = capsys.readouterr().err
-    assert "is damaged or no tar.gz archive" in error
+    assert "is damaged, or not a tar.gz archive" in error
     assert error.count("\n") == 1
 
 

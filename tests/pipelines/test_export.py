@@ -220,7 +220,7 @@ def test_unusable_rounds(table: pa.Table, tmp_path: Path, capsys: pytest.Capture
     unfinished = write_round(tmp_path / "unfinished", table, finished=False)
     path = str(tmp_path / "list.txt")
     assert main(["export", "--round", unfinished, "--format", "urls", "--output", path]) == 2
-    assert "so it is no round, or an unfinished one; expected a finished round" in error(capsys)
+    assert "so it is not a round, or an unfinished one; expected a finished round" in error(capsys)
     assert main(["export", "--round", str(tmp_path / "none"), "--format", "urls", "--output", path]) == 2
     assert "no such folder, expected a round" in error(capsys)
     assert not Path(path).exists()

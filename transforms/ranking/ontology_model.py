@@ -95,10 +95,12 @@ class Ontology:
 
         for relation in self.properties.values():
             ends = {end for pair in relation.ends for end in pair}
-            missing = [(end, "class") for end in sorted(ends - self.classes.keys())]
-            missing += [(parent, "property") for parent in sorted(relation.parents - self.properties.keys())]
-            for other, kind in missing:
-                raise InputError(f"{self.source}: '{relation.name}' is related to '{other}', which is no {kind} of it")
+            missing = [(end, "classes") for end in sorted(ends - self.classes.keys())]
+            missing += [(parent, "properties") for parent in sorted(relation.parents - self.properties.keys())]
+            for other, known in missing:
+                raise InputError(
+                    f"{self.source}: '{relation.name}' is related to '{other}', which is not one of its {known}"
+                )
 
     @property
     def names(self) -> list[str]:

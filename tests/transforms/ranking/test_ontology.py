@@ -330,7 +330,7 @@ def test_databases_that_can_not_be_read(tmp_path: Path) -> None:
 
 
 def test_relations_to_nothing_and_unknown_topics() -> None:
-    with pytest.raises(InputError, match="related to 'Egg', which is no class"):
+    with pytest.raises(InputError, match="related to 'Egg', which is not one of its classes"):
         Ontology({"Bird": known("Bird", "bird", wholes=("Egg",))}, "Bird")
     with pytest.raises(InputError, match="found the topic 'Egg'"):
         Ontology({"Bird": known("Bird", "bird")}, "Egg")

@@ -395,7 +395,7 @@ def test_an_archive_that_is_cut_anywhere_is_refused(tmp_path: Path) -> None:
     content = path.read_bytes()
     for length in range(len(content)):
         path.write_bytes(content[:length])
-        with pytest.raises(InputError, match=r"is damaged or no tar\.gz archive"):
+        with pytest.raises(InputError, match=r"is damaged, or not a tar\.gz archive"):
             list(archive_files(path))
 
 
@@ -404,14 +404,14 @@ def test_an_archive_with_a_changed_byte_is_refused(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-20] ^= 1
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"is damaged or no tar\.gz archive"):
+    with pytest.raises(InputError, match=r"is damaged, or not a tar\.gz archive"):
         list(archive_files(path))
 
 
 def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.tar.gz"
     path.write_text("<html>Not found</html>")
-    with pytest.raises(InputError, match=r"is damaged or no tar\.gz archive"):
+    with pytest.raises(InputError, match=r"is damaged, or not a tar\.gz archive"):
         list(archive_files(path))
 
 

@@ -74,10 +74,10 @@ def ontologies(draw: st.DrawFn) -> Ontology:
 def test_a_property_needs_its_ends_and_parents() -> None:
     classes = {name: OntologyClass(name, name, frozenset()) for name in ("Cat", "Dog")}
     for known, message in (
-        (ObjectProperty("eats", "eats", frozenset({("Dog", "Cow")})), "'Cow', which is no class"),
+        (ObjectProperty("eats", "eats", frozenset({("Dog", "Cow")})), "'Cow', which is not one of its classes"),
         (
             ObjectProperty("eats", "eats", frozenset({("Dog", "Cat")}), frozenset({"sees"})),
-            "'sees', which is no prop",
+            "'sees', which is not one of its prop",
         ),
     ):
         with pytest.raises(InputError, match=message):
