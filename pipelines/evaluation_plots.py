@@ -179,6 +179,8 @@ def _write(
             content = io.BytesIO()
             dated = {"Date": None} if form == "svg" else {"Software": None}
             figure.savefig(content, format=form, dpi=_DOTS_PER_INCH, metadata=dated)
+            # The layout takes as long as the drawing, and serves all formats.
+            figure.set_layout_engine("none")
             files.write_bytes(files.join(folder, f"{name}.{form}"), content.getvalue())
             written.append(f"{name}.{form}")
     return written

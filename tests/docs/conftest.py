@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from semrank.pipelines.cli import main
+from tests.support.plots import without_plots
 from tests.support.sample_snapshot import make_sample_snapshot
 
 
@@ -21,5 +22,6 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert main(["rank", "--snapshot", snapshot, "--previous", first, "--output", second, "--quiet"]) == 0
     brief = ["--rankers", "cosine", "--budget", "20", "--seed-sets", "1", "--quiet"]
     evaluation = ["--snapshot", snapshot, "--topics", topics, "--output", str(folder / "evaluation")]
-    assert main(["evaluate", *evaluation, *brief]) == 0
+    with without_plots():
+        assert main(["evaluate", *evaluation, *brief]) == 0
     return folder

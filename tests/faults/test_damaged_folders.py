@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from semrank.pipelines import evaluation_plots, rank
 from semrank.pipelines.cli import main
 from semrank.pipelines.config import round_config
+from tests.support.plots import without_plots
 from tests.support.sample import ingest_sample
 
 FEW = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -45,7 +46,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = ["--ranker", "ontology", "--semrank-terms", "--write-lattices", "--max-urls", "9"]
     assert main(["rank", *start, *options, "--output", f"{place}/round"]) == 0
     topics = ["--topics", f"{web}/topics.parquet", "--rankers", "cosine,breadth-first", "--budget", "6", "--batch", "3"]
-    assert main(["evaluate", "--snapshot", snapshot, *topics, "--output", f"{place}/evaluation", "--quiet"]) == 0
+    with without_plots():
+        assert main(["evaluate", "--snapshot", snapshot, *topics, "--output", f"{place}/evaluation", "--quiet"]) == 0
     shutil.copytree(place / "round", place / "pending")
     manifest = json.loads((place / "pending" / "manifest.json").read_text())
     (place / "pending" / "manifest.json").unlink()

@@ -12,8 +12,11 @@ import pytest
 
 from semrank.pipelines import rank
 from semrank.pipelines.cli import main
+from semrank.pipelines.local import runner
 
-TWO_PROCESSES = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
+TWO_PROCESSES = ("--workers=2",)
+TWO_OF_BEAM = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
+"""Two processes of Beam's runner, which take as long to start as such a round takes."""
 
 
 def shuffled(snapshot: Path, folder: Path) -> Path:
@@ -35,9 +38,17 @@ def frontier(snapshot: Path, seeds: Path, output: Path, *options: str) -> list[b
     return [path.read_bytes() for path in sorted((output / "frontier").glob("*.parquet"))]
 
 
-def check_all_equal(snapshot: Path, seeds: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
+def check_all_equal(
+    snapshot: Path,
+    seeds: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *options: str,
+    processes: tuple[str, ...] = TWO_PROCESSES,
+) -> None:
     one = frontier(snapshot, seeds, folder / "one", *options)
-    assert frontier(snapshot, seeds, folder / "two", *options, *TWO_PROCESSES) == one
+    monkeypatch.setattr(runner, "SHARED_BYTES", 0)
+    assert frontier(snapshot, seeds, folder / "two", *options, *processes) == one
     monkeypatch.setattr(rank, "partition_count", lambda _: 3)
     assert frontier(shuffled(snapshot, folder / "shuffled"), seeds, folder / "three", *options) == one
 
@@ -51,13 +62,13 @@ def check_bounds(folder: Path) -> None:
     assert sum(stage["largest_group_bytes"] > 0 for stage in stages.values()) > 5
 
 
-@pytest.mark.parametrize("profile", ["focused", "paper-2013"])
-def test_sample(profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("profile", "processes"), [("focused", TWO_OF_BEAM), ("paper-2013", TWO_PROCESSES)])
+def test_sample(profile: str, processes: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     web, snapshot = tmp_path / "web", tmp_path / "snapshot"
     assert main(["sample", "--output", str(web), "--quiet"]) == 0
     sources = ["--warc", f"{web}/warc/*", "--clicks", f"{web}/clicks/*"]
     assert main(["ingest", *sources, "--output", str(snapshot), "--quiet"]) == 0
-    check_all_equal(snapshot, web / "seeds.txt", tmp_path, monkeypatch, "--profile", profile)
+    check_all_equal(snapshot, web / "seeds.txt", tmp_path, monkeypatch, "--profile", profile, processes=processes)
     check_bounds(snapshot)
     check_bounds(tmp_path / "one")
 

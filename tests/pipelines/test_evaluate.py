@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking import registry
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
+from tests.support.plots import without_plots
 from tests.support.sample_snapshot import make_sample_snapshot
 from tests.support.snapshots import read_rows, table_of, write_snapshot
 
@@ -208,6 +210,13 @@ def test_clicks_are_held_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     run(arguments, tmp_path / "held", *options)
     run(arguments, tmp_path / "whole", *options, "--no-holdout-clicks")
     assert seen == [2, 3]
+
+
+@pytest.fixture(autouse=True)
+def plots(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Only one test draws plots."""
+    with nullcontext() if request.function is test_the_sample else without_plots():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -424,10 +433,7 @@ def test_a_finished_evaluation_stays(small: list[str], tmp_path: Path, capsys: p
     run(arguments, tmp_path / "evaluation", "--overwrite")
 
 
-def test_without_a_plotting_library(
-    small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(evaluation_plots, "available", lambda: False)
+def test_without_a_plotting_library(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run([*small, "--rankers", "keyword", "--marked-seeds"], tmp_path / "evaluation")
     assert capsys.readouterr().out.splitlines()[-1] == evaluation_plots.MISSING
     assert not (tmp_path / "evaluation" / "plots").exists()

@@ -16,6 +16,7 @@ from semrank.schemas.tables import CLICKS, LINKS, PAGES
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking import registry
 from semrank.transforms.replay.web import Web
+from tests.support.plots import without_plots
 from tests.support.sample_snapshot import make_sample_snapshot
 from tests.support.snapshots import read_rows
 
@@ -68,7 +69,8 @@ def test_an_evaluation_takes_them(snapshot: Path, tmp_path: Path) -> None:
         ("nouns", ["--keywords", "nouns"]),
     ):
         crawls = ["--mode", "content", "--budget", "20", "--seed-sets", "1", "--output", str(tmp_path / name)]
-        assert main([*start, *crawls, *more]) == 0
+        with without_plots():
+            assert main([*start, *crawls, *more]) == 0
         sweeps.append(read_rows(tmp_path / name / "sweep"))
     assert sweeps[0] != sweeps[1]
     assert sweeps[0] != sweeps[2]

@@ -140,7 +140,7 @@ def test_a_rare_attribute_may_imply_what_two_frequent_ones_share(kernel: Kernel)
 
 @pytest.mark.parametrize("name", ["columns of several words", "rare attributes", "equal rows"])
 def test_ranks_with_too_large_columns_are_split(name: str, kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    context = topical_context(seed=3, **{**LARGER[name], "objects": 100})
+    context = topical_context(seed=3, **{**LARGER[name], "objects": 50})
     whole = set(listed(closed_sets(context, kernel=kernel)))
     for words in (0, 40):
         monkeypatch.setattr(closed_sets_module, "MATRIX_WORDS", words)
