@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,13 @@ def test_figures_are_those_of_the_tables(crawl: Path) -> None:
         assert figures.mean_score == pytest.approx(sum(row["score"] for row in chosen) / len(chosen))
         assert sum(figures.held_back.values()) == len(frontier) - len(chosen)
         assert figures.harvested == len(rows_of(folder, "harvest"))
+
+
+def test_ls_in_a_process_of_its_own(crawl: Path) -> None:
+    """The first file that a process reads is held to the same bounds of memory as later ones."""
+    command = [sys.executable, "-m", "semrank.pipelines.ls", str(crawl / "rounds")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.startswith("round ")
 
 
 def test_ls_lists_finished_and_unfinished_rounds(crawl: Path, capsys: pytest.CaptureFixture[str]) -> None:

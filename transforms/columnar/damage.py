@@ -45,6 +45,8 @@ def bounded_memory(size: int) -> Iterator[None]:
     if not _SIZES.exists():
         yield
         return
+    # Arrow's allocator reserves a gigabyte of addresses when it is first used, which is not of what is read.
+    pa.allocate_buffer(1)
     with _capped:
         before, hard = resource.getrlimit(resource.RLIMIT_AS)
         most = int(_SIZES.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE") + size
