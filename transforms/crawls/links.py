@@ -140,8 +140,9 @@ class PageLinks:
     def frame(self, src: str) -> None:
         """Take a frame, whose page is where this page leads; without an address it is empty."""
         if src.strip() and not self._is_over_cap():
-            self.counters["links-from-frames"] += 1
+            before = len(self.targets)
             self._link(src, None, None)
+            self.counters["links-from-frames"] += len(self.targets) - before
 
     def _is_over_cap(self) -> bool:
         """Count a reference; whether it is one too many, which is counted, too."""

@@ -37,7 +37,8 @@ _LINES = frozenset({"x-robots-tag"})
 _HEADER_END = re.compile(rb"\r?\n\r?\n")
 _BARE_HEADER_END = re.compile(rb"\r\r")
 _STATUS_LINE = re.compile(rb"(?:HTTP/[0-9.]++|ICY)[ \t]++([0-9]{3})(?:[ \t\r\n]|\Z)", re.IGNORECASE)
-_LINE_END = re.compile(rb"\r?\n|\r")
+_TUNNEL = re.compile(rb"HTTP/[0-9.]++[ \t]++200[ \t]++connection established", re.IGNORECASE)
+_LINE_END = re.compile(rb"\r{0,2}\n|\r")
 _FOLD = re.compile(rb"\r?\n[ \t]++")  # a header that goes on in the next line (RFC 9112, 5.2)
 _CHUNK_HEAD = re.compile(rb"[ \t]*+([0-9a-fA-F]{1,16}+)[ \t]*+(?:;[^\r\n]*+)?\r?\n")
 _INTERIM = range(100, 200)
@@ -91,7 +92,7 @@ class Body:
 def parse_http(block: bytes) -> HttpMessage | None:
     """Parse a stored response; None where the bytes are no HTTP response.
 
-    Interim responses (1xx) before the answer are passed over (RFC 9110, 15.2).
+    Interim responses (1xx) before the answer are passed over (RFC 9110, 15.2), and what a proxy says of its tunnel.
     """
     while True:
         status = _STATUS_LINE.match(block)
@@ -107,7 +108,8 @@ def parse_http(block: bytes) -> HttpMessage | None:
         else:
             head, body = block[: end.start()], block[end.end() :]
         code = int(status[1])
-        if code not in _INTERIM or code == _SWITCHED or _STATUS_LINE.match(body) is None:
+        is_interim = (code in _INTERIM and code != _SWITCHED) or _TUNNEL.match(head) is not None
+        if not is_interim or _STATUS_LINE.match(body) is None:
             return HttpMessage(code, _headers(head, b"\r" if bare else b"\n"), body)
         block = body
 
@@ -160,9 +162,13 @@ def decode_body(message: HttpMessage, max_bytes: int) -> Body:
     if len(encodings) > MAX_ENCODINGS:
         return Body(b"", "body-undecodable")
     content, problem = message.body, None
+    is_text = message.content_type == media.PLAIN_TEXT
     if "chunked" in transfers:
-        content, whole = _join_chunks(content, is_text=message.content_type == media.PLAIN_TEXT)
+        content, whole = _join_chunks(content, is_text=is_text)
         problem = None if whole else "body-truncated"
+    elif message.content_type in media.HTML_TYPES and _CHUNK_HEAD.match(content):  # although no header says so
+        joined, whole = _join_chunks(content, is_text=is_text)
+        content = joined if whole else content
     for encoding in reversed(encodings):
         decoded = _decompress(content, encoding, max_bytes)
         content, problem = decoded.content, decoded.problem or problem

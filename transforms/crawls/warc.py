@@ -129,7 +129,7 @@ def _settle_fetch(builder: BatchBuilder, record: Record, url: str, described: st
 
 def _without_header(record: Record) -> HttpMessage | None:
     """A response of an ARC file that has no HTTP header, as HTTP 0.9 had none and some writers leave out; status 0."""
-    if ARC_TYPE not in record.headers:
+    if ARC_TYPE not in record.headers or not record.block:
         return None
     content_type = record.headers[ARC_TYPE]
     return HttpMessage(0, {"content-type": content_type if "/" in content_type else ""}, record.block)

@@ -16,7 +16,7 @@ ID_BYTES = 16
 
 _SEPARATOR = b"\0"
 _LONE_ADDRESS = r"^[0-9A-Fa-f.]+$"  # the usual client, which needs no second look
-_BETWEEN_CLIENTS = re.compile(rb"(?:[\s,;|()\"'+]|%20|for=)+", re.IGNORECASE)
+_BETWEEN_CLIENTS = re.compile(rb"(?:[\s,;|()\"'+]|%20|%2c|for=)+", re.IGNORECASE)
 _MAPPED = re.compile(rb"::ffff:(?=[0-9]+\.)", re.IGNORECASE)  # an IPv4 address as a socket of IPv6 has it
 _WITH_PORT = re.compile(rb"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+")
 _HIDDEN_CLIENTS = frozenset({b"", b"-", b"unknown"})

@@ -26,7 +26,7 @@ def microseconds(text: str | None) -> int | None:
     """
     if not text:
         return None
-    text = text.strip()
+    text = text.strip().upper()
     later = timedelta(0)
     digits = _DIGITS.fullmatch(text)
     if digits is not None:

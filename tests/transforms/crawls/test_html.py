@@ -283,3 +283,10 @@ def test_xhtml_may_have_prefixes(prefix: str) -> None:
     assert found.text is not None
     assert "Words & more\nof them." in found.text
     assert computed_type("application/xml", body) == computed_type(None, body) == "application/xhtml+xml"
+
+
+def test_frames_count_as_links_where_they_lead_to_pages() -> None:
+    frames = [f"<iframe src='{src}'></iframe>" for src in ("/a", "javascript:x", "about:blank", "")]
+    links = read_html("".join(frames).encode(), url="http://example.com/").links
+    assert (links.targets, links.counters["links-from-frames"]) == (["http://example.com/a"], 1)
+    assert links.counters["links-scheme-unsupported"] == 2

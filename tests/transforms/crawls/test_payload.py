@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semrank.transforms.crawls.media import looks_like_html
-from semrank.transforms.crawls.payload import HttpMessage, decode_body, parse_http
+from semrank.transforms.crawls.payload import Body, HttpMessage, decode_body, parse_http
 from tests.support.crawls import http
 
 TEXT = b"<html>" + b"some text of a page " * 200 + b"</html>"
@@ -75,6 +75,32 @@ def test_chunks() -> None:
     assert decode_body(message(chunked(TEXT), Transfer_Encoding="chunked"), CAP).content == TEXT
     both = message(chunked(gzip.compress(TEXT)), Transfer_Encoding="chunked", Content_Encoding="gzip")
     assert decode_body(both, CAP).content == TEXT
+
+
+@pytest.mark.parametrize("size", [7, 700])
+def test_chunks_that_no_header_tells(size: int) -> None:
+    html = b"<title>T</title>" * 50
+    for body in (chunked(html, size), html):
+        assert decode_body(message(body, Content_Type="text/html"), CAP).content == html
+    for kept in (chunked(html, size)[:-9], b"5\r\nwords"):
+        assert decode_body(message(kept, Content_Type="text/html"), CAP) == Body(kept, None)
+    text = chunked(TEXT, size)
+    assert decode_body(message(text, Content_Type="text/plain"), CAP).content == text
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 2,
+        b"HTTP/1.0 200 Connection established\r\n\r\n",
+        b"HTTP/1.1 200 Connection Established\r\nProxy-agent: Apache\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n",
+    ],
+)
+def test_what_comes_before_the_answer_is_passed_over(before: bytes) -> None:
+    found = parse_http(before + b"HTTP/1.1 404 Not Found\r\r\nContent-Type: text/html\r\n\r\nbody")
+    assert found is not None
+    assert (found.status, found.content_type, found.body) == (404, "text/html", b"body")
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd"])

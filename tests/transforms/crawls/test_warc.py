@@ -267,3 +267,8 @@ def test_arc_files_and_compressed_files_give_the_same_rows() -> None:
 )
 def test_times(text: str | None, expected: datetime | None) -> None:
     assert microseconds(text) == (None if expected is None else round(expected.timestamp() * 1_000_000))
+
+
+def test_a_record_of_arc_without_a_byte_is_no_page() -> None:
+    found = ingest(arc(b""), arc(HTML))
+    assert (found["rejected"], found["used"]) == ({"http-header-invalid": 1}, 1)

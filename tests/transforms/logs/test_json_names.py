@@ -113,6 +113,14 @@ def test_the_client_is_the_one_passed_on_where_no_other_is_told(none: str) -> No
     assert one["user_id"] == other["user_id"]
 
 
+@pytest.mark.parametrize("none", ["-", ""])
+def test_an_empty_request_has_the_same_reason_as_in_other_logs(none: str) -> None:
+    entry = {"time_iso8601": TIME, "remote_addr": "203.0.113.9", "status": "200", "request": none}
+    line = f'203.0.113.9 - - [12/Mar/2024:10:00:00 +0000] "{none}" 200 9\n'
+    for name, log in (("nginx-json", json.dumps(entry)), ("common", line)):
+        assert read_all(name, log.encode(), SITE).rejected == {"request-empty": 1}
+
+
 def test_objects_without_a_known_field_are_told() -> None:
     outcome = read_all("nginx-json", b'{"level":"info","msg":"started"}\n{}\n{"zeit":"2024","pfad":"/a"}\n')
     assert (outcome.records, outcome.rejected) == (3, {"fields-unknown": 3})

@@ -33,6 +33,7 @@ FIRST, SECOND, THIRD, SIXTH = "203.0.113.9", "198.51.100.7", "192.0.2.33", "2001
         (f"{FIRST},+{SECOND}", FIRST),
         (f"{FIRST},%20{SECOND}", FIRST),
         (f"{FIRST}|{SECOND}", FIRST),
+        (f"{FIRST}%2C{SECOND}", FIRST),
         (f"for={FIRST}", FIRST),
         (f'For="{FIRST}:4711";proto=https, for={SECOND}', FIRST),
         (f"::ffff:{FIRST}", FIRST),
