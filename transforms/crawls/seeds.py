@@ -9,8 +9,8 @@
 | `# ...`, and `# ...` behind a blank | a comment |
 | anything else | a reject: layout-unknown, json-invalid, url-missing, or what makes it no URL |
 
-A number with a fraction behind a comma, as tables have it (`URL,0.5`), makes a line one of unknown layout: it could be
-the end of a URL, but would then silently be another one.
+A number with a fraction or a second URL behind a comma, as tables have it (`URL,0.5`), makes a line one of unknown
+layout: it could be the end of a URL, but would then silently be another one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MEMBER = re.compile(r"[^\s=]+=[^\t]*")
 _WORD_MEMBER = re.compile(r"[^\s=]+=\S*")
 _PRECEDENCE = re.compile(r"[0-9]{1,9}")
 _SCHEDULED = re.compile(r"F[+-]?[ \t]+(\S+)(?:[ \t]+.*)?")
-_WITH_SCORE = re.compile(r".*[,;]-?[0-9]*\.[0-9]+(?:[Ee][+-]?[0-9]+)?")
+_WITH_FIELDS = re.compile(r".*[,;](?:-?[0-9]*\.[0-9]+(?:[Ee][+-]?[0-9]+)?|https?://.*)")
 
 
 class Seed(NamedTuple):
@@ -57,7 +57,7 @@ def _seed(line: str) -> Seed:
     if scheduled is not None:
         return Seed(scheduled[1], None, line)
     url, *rest = _BLANK.split(line, maxsplit=1)
-    if not _is_metadata(line[len(url)], rest[0]) if rest else _WITH_SCORE.fullmatch(url):
+    if not _is_metadata(line[len(url)], rest[0]) if rest else _WITH_FIELDS.fullmatch(url):
         return Seed(None, "layout-unknown", line)
     return Seed(url, None, line)
 

@@ -422,8 +422,8 @@ def _status_number(value: bytes) -> int:
 
 
 def _judge_request(method: pa.BinaryArray | None, target: pa.BinaryArray, fates: Fates) -> None:
+    fates.reject("request-empty", truths(pc.is_in(target.fill_null(b""), _NONE)))
     if method is None:
-        fates.reject("request-empty", truths(pc.is_in(target.fill_null(b""), _NONE)))
         return
     encoded = method.fill_null(b"").dictionary_encode()
     known = encoded.dictionary
@@ -432,8 +432,5 @@ def _judge_request(method: pa.BinaryArray | None, target: pa.BinaryArray, fates:
         answers: Bools = truths(answer)[encoded.indices.to_numpy()]
         return answers
 
-    nothing = each(pc.is_in(known, _NONE))
-    if nothing.any():
-        fates.reject("request-empty", nothing & truths(pc.is_in(target.fill_null(b""), _NONE)))
     fates.reject("request-invalid", ~each(pc.match_substring_regex(known, _METHOD)))
     fates.ignore("not-get", ~each(pc.equal(known, pa.scalar(b"GET", pa.binary()))))

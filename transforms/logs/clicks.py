@@ -27,7 +27,7 @@ from semrank.transforms.streams.urls import canonical_url
 
 _CANONICAL = pa.schema([("url", pa.string()), ("reason", pa.string())])
 _HAS_SCHEME = r"^[A-Za-z][A-Za-z0-9+.-]*://"
-_POSITION = r"^[0-9]{1,9}$"
+_POSITION = r"^[0-9]{1,9}(?:\.0{1,9})?$"  # data frames write whole numbers with a fraction
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,8 @@ def positions(values: pa.Array) -> pa.Int32Array:
     """Ranks of results, from 1; null where a value is no rank."""
     if not pa.types.is_integer(values.type):
         number = pc.match_substring_regex(values, _POSITION)
-        values = pc.if_else(number, values, None).cast(pa.string()).cast(pa.int64())
+        whole = pc.replace_substring_regex(pc.if_else(number, values, None), r"\.0+$", "")
+        values = whole.cast(pa.string()).cast(pa.int64())
     ranked = pc.and_(pc.greater_equal(values, 1), pc.less_equal(values, np.iinfo(np.int32).max))
     return pc.if_else(ranked, values, None).cast(pa.int32())
 

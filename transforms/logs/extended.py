@@ -1,12 +1,14 @@
 """The extended log file format of the W3C (working draft WD-logfile-960323): `#Fields:` names the columns that follow.
 
 Shared by `w3c` (IIS: separated by spaces, `+` for a space inside a value) and `cloudfront` (tabs, values
-percent-encoded). Dates and times are in UTC. Directives are records too and ignored as "header"; lines before any
-`#Fields:` are rejected ("columns-unknown"), as are lines with another number of fields.
+percent-encoded). Dates and times are in UTC; where no column has the date, the last `#Date:` does. Directives are
+records too and ignored as "header"; lines before any `#Fields:` are rejected ("columns-unknown"), as are lines with
+another number of fields.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -26,6 +28,7 @@ from semrank.transforms.streams.times import written_times
 
 _DIRECTIVE = ord("#")
 _FIELDS = b"#fields:"
+_DATE = re.compile(rb"#date:\s*+([0-9]{4}-[0-9]{2}-[0-9]{2})", re.IGNORECASE)
 
 _CLIENT = ("c-ip", "c-dns")
 _FORWARDED = ("x-forwarded-for", "cs(x-forwarded-for)", "x-real-ip", "cs(x-real-ip)", "originalip", "true-client-ip")
@@ -66,6 +69,7 @@ class _ExtendedReader:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._names: list[str] = []
+        self._date: bytes | None = None
 
     def __call__(self, lines: Lines, reader: AccessReader, tally: Tally) -> None:
         directives = np.flatnonzero(lines.content[lines.starts] == _DIRECTIVE)
@@ -81,6 +85,8 @@ class _ExtendedReader:
     def _obey(self, directive: bytes) -> None:
         if directive[: len(_FIELDS)].lower() == _FIELDS:
             self._names = directive[len(_FIELDS) :].decode("latin-1").lower().split()
+        elif (dated := _DATE.match(directive)) is not None:
+            self._date = dated[1]
 
     def _read_run(self, lines: Lines, reader: AccessReader, tally: Tally) -> None:
         if not self._names:
@@ -131,6 +137,8 @@ class _ExtendedReader:
         )
 
     def _times(self, date: pa.BinaryArray | None, time: pa.BinaryArray | None, count: int) -> pa.TimestampArray:
+        if date is None and self._date is not None:
+            date = pa.repeat(pa.scalar(self._date, pa.binary()), count)
         if date is None or time is None:
             return written_times(pa.nulls(count, pa.binary()))
         return written_times(pc.binary_join_element_wise(date, time, pa.scalar(b" ", pa.binary())))

@@ -214,8 +214,7 @@ def _requests(columns: Mapping[str, pa.BinaryArray], lines: Sequence[bytes]) -> 
     # A whole URL tells the host, where nothing else does.
     whole = pc.and_(columns["host"].is_null(), pc.match_substring_regex(rewritten.fill_null(b""), "^https?://"))
     target = pc.coalesce(pc.if_else(whole, rewritten, target), rewritten)
-    target = target.fill_null(b"")
-    method = pc.coalesce(method, pc.if_else(pc.equal(target, b""), b"", b"GET"))
+    method, target = method.fill_null(b"GET"), target.fill_null(b"")
     times, status = columns["time"], columns["status"]
 
     def quote(record: int) -> str:

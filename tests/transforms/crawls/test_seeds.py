@@ -40,6 +40,8 @@ URL = "https://www.example.org/"
         (f"{URL}\tpage", None, "layout-unknown"),
         (f"{URL} {URL}", None, "layout-unknown"),
         (f"{URL},1.0", None, "layout-unknown"),
+        (f"{URL},{URL}", None, "layout-unknown"),
+        (f"{URL};https://example.com/", None, "layout-unknown"),
         (f"{URL}routes;0.5", None, "layout-unknown"),
         (f"{URL}b,1.0\tkey=value", f"{URL}b,1.0", None),
         (f"{URL}page,2", f"{URL}page,2", None),

@@ -234,11 +234,11 @@ def test_json_lines_may_name_their_fields_as_they_like(entry: dict[str, object])
         (b'{"ip":"1.1.1.1","path":"/a"}\n', "time-invalid"),
         (b'{"ip":"1.1.1.1","path":"/a","time":"2020-01-01T00:00:00Z","status":"500"}\n', "status-error"),
         (b'{"ip":"1.1.1.1","path":"/a","time":"2020-01-01T00:00:00Z","agent":"curl/8"}\n', "robot"),
-        (b'{"ip":"1.1.1.1","path":"","time":"2020-01-01T00:00:00Z"}\n', "url-missing"),
+        (b'{"ip":"1.1.1.1","path":"","time":"2020-01-01T00:00:00Z"}\n', "request-empty"),
         (b'{"ip":"1.1.1.1","path":"/\\x22","time":"2020-01-01T00:00:00Z"}\n', "used"),
         (b'{"ip":"1.1.1.1","path":"/\xff","time":"2020-01-01T00:00:00Z"}\n', "used"),
         (b'{"ip":"1.1.1.1","path":"/\\ud800","time":"2020-01-01T00:00:00Z"}\n', "used"),
-        (b'{"ip":["1.1.1.1"],"path":{"a":1},"time":"2020-01-01T00:00:00Z"}\n', "url-missing"),
+        (b'{"ip":["1.1.1.1"],"path":{"a":1},"time":"2020-01-01T00:00:00Z"}\n', "request-empty"),
     ],
 )
 def test_json_lines_have_their_fates(line: bytes, fate: str) -> None:
@@ -369,3 +369,13 @@ def test_behind_a_proxy_the_client_is_the_one_that_it_tells(layout: str) -> None
     through_one, through_another = user("10.0.0.7", "203.0.113.9, 10.0.0.2"), user("10.0.0.8", "203.0.113.9")
     assert through_one == through_another == user("203.0.113.9", "-") == user("203.0.113.9", "unknown")
     assert len({through_one, user("10.0.0.7", "-"), user("10.0.0.7", "198.51.100.7")}) == 3
+
+
+def test_dates_of_w3c_logs_may_stand_in_a_directive() -> None:
+    fields = "#Fields: time c-ip cs-method cs-uri-stem sc-status"
+    views = [f"{clock} 203.0.113.9 GET /a 200" for clock in ("09:00:00", "10:00:00", "00:00:02")]
+    log = [fields, views[0], "#Date: 2024-03-12 09:59:59", fields, views[1], "#Date: 2024-03-13 00:00:01", views[2]]
+    outcome = read_all("w3c", "\n".join(log).encode())
+    assert outcome.rejected == {"time-invalid": 1}
+    times = [visit["visited_at"].isoformat() for visit in outcome.visits]
+    assert times == ["2024-03-12T10:00:00+00:00", "2024-03-13T00:00:02+00:00"]

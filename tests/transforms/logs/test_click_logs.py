@@ -270,3 +270,15 @@ def test_options_are_checked_when_made(make: Any, message: str) -> None:
         make()
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "position"), [("3", 3), ("3.0", 3), ("3.000", 3), ("3.5", None), ("0", None), ("-1", None), ("x", None)]
+)
+def test_positions_may_be_written_as_floats(written: str, position: int | None) -> None:
+    options = table_options("user=0,query=1,time=2,url=3,position=4")
+    table = f"ann\tmoon\t2024-01-01\thttps://a.example/\t{written}\n"
+    aol = f"7\tmoon\t2006-03-01 07:17:12\t{written}\thttps://a.example/\n"
+    for name, log in (("table", table), ("aol", aol)):
+        (click,) = read_all(name, log.encode(), options).clicks
+        assert click["position"] == position

@@ -117,7 +117,8 @@ def test_the_client_is_the_one_passed_on_where_no_other_is_told(none: str) -> No
 def test_an_empty_request_has_the_same_reason_as_in_other_logs(none: str) -> None:
     entry = {"time_iso8601": TIME, "remote_addr": "203.0.113.9", "status": "200", "request": none}
     line = f'203.0.113.9 - - [12/Mar/2024:10:00:00 +0000] "{none}" 200 9\n'
-    for name, log in (("nginx-json", json.dumps(entry)), ("common", line)):
+    w3c = f"#Fields: date time c-ip cs-uri-stem sc-status\n2024-03-12 10:00:00 203.0.113.9 {none or '-'} 200"
+    for name, log in (("nginx-json", json.dumps(entry)), ("common", line), ("w3c", w3c)):
         assert read_all(name, log.encode(), SITE).rejected == {"request-empty": 1}
 
 
