@@ -27,7 +27,7 @@ MAX_INPUT_BYTES = 1 << 16
 """Bytes of an input: what is wrong with a parser shows in small files, and they are fast."""
 
 HANG_SECONDS = 10.0
-"""Seconds after which an input counts as a hang; the slowest good ones take some 50 ms."""
+"""Seconds of processor time after which an input counts as a hang; the slowest good ones take some 50 ms."""
 
 MEMORY_BYTES = 6 << 30
 """Address space of the process, of which Arrow's and NumPy's libraries reserve a good part without using it."""
@@ -113,13 +113,13 @@ def ended_when_hanging(seconds: float) -> Iterator[None]:
     def ring(_signal: int, _frame: FrameType | None) -> None:
         raise HangError(f"more than {seconds:g} s")
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def try_input(target: Target, data: bytes) -> str | None:

@@ -275,7 +275,7 @@ def options(data: bytes) -> None:
         with (
             contextlib.redirect_stdout(io.StringIO()),
             contextlib.redirect_stderr(io.StringIO()),
-            contextlib.suppress(InputError),
+            contextlib.suppress(InputError, OSError),  # such as names that are too long, told in one line
         ):
             try:
                 parsed, rest = _parser(name).parse_known_args(arguments)
