@@ -256,7 +256,6 @@ class _Snapshot:
     clicks: list[str]
     history: list[str]
     partitions: Partitions
-    page_rows: int
 
     @property
     def paths(self) -> list[str]:
@@ -280,8 +279,7 @@ def _snapshot(path: str) -> _Snapshot:
         manifest,
         **tables,
         history=folders.table_files(path, "history"),
-        partitions=Partitions(counts["pages"], counts["links"], counts["clicks"], bits),
-        page_rows=rows["pages"],
+        partitions=Partitions(counts["pages"], counts["links"], counts["clicks"], bits, rows["pages"]),
     )
 
 
@@ -590,15 +588,7 @@ def _build(
         rows = {"objects": urls.current, "scores": scores, **terms} | MergePartitions(
             "join scores", _with_scores, partitions=partitions.urls, key="url_id"
         )
-    if config.mix is not None:
-        rows = rows | WeighChanges(
-            snapshot.pages,
-            snapshot.history,
-            current=urls.current_ids,
-            bits=partitions.filter_bits,
-            partitions=partitions.urls,
-            as_of=config.now,
-        )
+    rows = _weighed_changes(rows, snapshot, urls, config)
     if config.max_depth is not None:
         rows = {"rows": rows, "links": urls.links, "harvested": harvest[HARVESTED]} | HoldToDepth(
             config.max_depth, partitions=partitions.urls
@@ -618,6 +608,20 @@ def _build(
         "write rejects", files.join(output, "rejects"), _reject_rows
     )
     return written  # type: ignore[no-any-return]
+
+
+def _weighed_changes(rows: Collection, snapshot: _Snapshot, urls: UrlFacts, config: RoundConfig) -> Collection:
+    """The scored URLs with the probability that they have changed, where revisits take part."""
+    if config.mix is None:
+        return rows
+    return rows | WeighChanges(  # type: ignore[no-any-return]
+        snapshot.pages,
+        snapshot.history,
+        current=urls.current_ids,
+        bits=snapshot.partitions.filter_bits,
+        partitions=snapshot.partitions.urls,
+        as_of=config.now,
+    )
 
 
 def _described(
@@ -650,7 +654,6 @@ def _described(
         request=request,
         partitions=partitions,
         settings=object_settings(config),
-        page_rows=snapshot.page_rows,
     )
     return harvest, clicks, urls
 

@@ -1,4 +1,4 @@
-"""The house's rules of import: schemas <- transforms <- pipelines, rooms only upstream, Beam only in the steps."""
+"""Rules of the house: imports go one way, Beam is imported by few modules, functions are short, stages get kernels."""
 
 from __future__ import annotations
 
@@ -30,6 +30,13 @@ REACH_BEAM = {
     "transforms/crawls/formats.py": "opens inputs wherever they lie, through Beam's file systems",
 }
 """Modules that import Beam by way of another module, and why they do."""
+
+
+MOST_LINES, MOST_PARAMETERS = 60, 9
+"""Of a function, with its docstring; `self` and `cls` do not count."""
+
+COMPILED = "transforms/lattice/closed_sets_numba.py"
+"""Numba counts a reference each time an array is read from a tuple, so its functions take arrays one by one."""
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
@@ -105,3 +112,44 @@ def test_no_kernel_reaches_beam() -> None:
 def test_every_room_is_known() -> None:
     found = {path.name for path in (ROOT / "transforms").iterdir() if path.is_dir() and (path / "__init__.py").exists()}
     assert found == set(ROOMS)
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+def parameters(function: ast.FunctionDef) -> list[str]:
+    own = function.args
+    return [each.arg for each in (*own.posonlyargs, *own.args, *own.kwonlyargs) if each.arg not in ("self", "cls")]
+
+
+@pytest.mark.parametrize(("path", "tree"), MODULES, ids=[path for path, _ in MODULES])
+def test_functions_are_short(path: str, tree: ast.Module) -> None:
+    for function in functions(tree):
+        lines = (function.end_lineno or 0) - function.lineno + 1
+        assert path == COMPILED or lines <= MOST_LINES, function.name
+        assert path == COMPILED or len(parameters(function)) <= MOST_PARAMETERS, function.name
+
+
+def only_renames(function: ast.FunctionDef) -> bool:
+    """Whether a function does nothing but call another one with its own parameters in their order."""
+    own = function.args
+    body = [each for each in function.body if not isinstance(each, ast.Expr) or isinstance(each.value, ast.YieldFrom)]
+    if len(body) != 1 or own.vararg or own.kwarg or own.defaults or any(own.kw_defaults):
+        return False
+    value = getattr(body[0], "value", None)
+    call = value.value if isinstance(value, ast.YieldFrom) else value
+    if not isinstance(call, ast.Call):
+        return False
+    given = [each.id for each in call.args if isinstance(each, ast.Name)]
+    given += [
+        each.arg or "" for each in call.keywords if isinstance(each.value, ast.Name) and each.value.id == each.arg
+    ]
+    return given == parameters(function) and len(given) == len(call.args) + len(call.keywords)
+
+
+@pytest.mark.parametrize("path", sorted(BEAM_MODULES))
+def test_no_stage_function_only_renames_a_kernel(path: str) -> None:
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    private = {each.name for each in tree.body if isinstance(each, ast.FunctionDef) and each.name.startswith("_")}
+    assert not [each.name for each in functions(tree) if each.name in private and only_renames(each)]

@@ -69,12 +69,13 @@ MOST_SHARED = 10_000
 
 
 class Partitions(NamedTuple):
-    """Numbers of partitions, from the sizes of the tables, and the size of id filters in bits."""
+    """Numbers of partitions, from the sizes of the tables, the size of id filters in bits, and rows of pages."""
 
     pages: int
     links: int
     clicks: int
     filter_bits: int
+    page_rows: int
 
     @property
     def urls(self) -> int:
@@ -159,7 +160,6 @@ class DescribeUrls(beam.PTransform[Any, Any]):
         request: what is wanted.
         partitions: numbers of partitions.
         settings: how attributes are chosen.
-        page_rows: rows of the pages table.
     """
 
     def __init__(
@@ -174,11 +174,9 @@ class DescribeUrls(beam.PTransform[Any, Any]):
         request: Request,
         partitions: Partitions,
         settings: objects.ObjectSettings,
-        page_rows: int,
     ) -> None:
         super().__init__("describe URLs")
         self._page_paths, self._link_paths, self._harvest = page_paths, link_paths, harvest
-        self._page_rows = page_rows
         self._from_queue, self._refresh = from_queue, refresh
         self._clicks, self._request, self._partitions, self._settings = clicks, request, partitions, settings
 
@@ -189,7 +187,7 @@ class DescribeUrls(beam.PTransform[Any, Any]):
         current = {"positions": found[CURRENT]} | FilterIds("filter current")
         about = {
             "sides": {"harvest": self._harvest.ids, "current": current},
-            "prepare": partial(_wanted, bits=self._partitions.filter_bits, page_rows=self._page_rows),
+            "prepare": partial(_wanted, bits=self._partitions.filter_bits, page_rows=self._partitions.page_rows),
             "holds": HARVEST,
         }
         page_facts = self._pages(pipeline, about)

@@ -208,16 +208,14 @@ def read_pages(
     yield WORDS, words_table(counts.lemmas.take(pa.array(used)), word_digests[used])
     if lead:
         place = np.flatnonzero(chosen[documents])
-        rows, texts, languages = documents[place], texts.take(pa.array(place)), languages.take(pa.array(place))
-        tokens = tokens_of(
-            pc.utf8_slice_codeunits(column_array(table["text"]).take(pa.array(rows)), 0, LEAD_CHARACTERS),
-            languages,
-            language,
-            nouns=nouns,
+        heads = pc.utf8_slice_codeunits(
+            column_array(table["text"]).take(pa.array(documents[place])), 0, LEAD_CHARACTERS
         )
-        yield from _lead(ids[rows], tokens)
-        sources = pa.table([pa.array(ids[rows]), texts, languages], schema=SOURCE_SCHEMA)
-        yield SOURCES, sources.filter(pa.array(members(wanted.harvested, ids[rows])))
+        texts, languages = texts.take(pa.array(place)), languages.take(pa.array(place))
+        ids = ids[documents[place]]
+        yield from _lead(ids, tokens_of(heads, languages, language, nouns=nouns))
+        sources = pa.table([pa.array(ids), texts, languages], schema=SOURCE_SCHEMA)
+        yield SOURCES, sources.filter(pa.array(members(wanted.harvested, ids)))
 
 
 def lowest_ids(ids: Int64s, most: int) -> Int64s:

@@ -84,16 +84,36 @@ class WriteSnapshot(beam.PTransform[Any, Any]):
                 tags=(*TABLES, CAPTURED, BORROWED.name, VISITS, BALANCE),
             )
         )
-        sessions = {"visits": read[VISITS] | MapTables("key visits", partial(snapshot.with_id, column="user_id"))} | (
-            MergePartitions(
-                "make click sequences",
-                _click_sequences,
-                partitions=self._partitions,
-                key="url_id",
-                tags=(MAIN, BALANCE),
-            )
+        visits = read[VISITS] | MapTables("key visits", partial(snapshot.with_id, column="user_id"))
+        sessions = {"visits": visits} | MergePartitions(
+            "make click sequences", _click_sequences, partitions=self._partitions, key="url_id", tags=(MAIN, BALANCE)
         )
         clicks = (read[CLICKS.name], sessions[MAIN]) | "all clicks" >> beam.Flatten()
+        newest, content = self._newest_pages(read)
+        moves = {"aliases": newest[ALIASES.name]} | GatherTables("follow aliases", snapshot.moves, holds=MOVES)
+        sides: dict[str, Any] = {
+            "sides": {"moves": moves},
+            "prepare": snapshot.Moves.of,
+            "tags": (MAIN, BALANCE),
+            "holds": MOVES,
+        }
+        all_links = (read[LINKS.name], newest[LINKS.name]) | "all links" >> beam.Flatten()
+        links = all_links | MapTables("move links", snapshot.moved_links, **sides)
+        moved_clicks = clicks | MapTables("move clicks", snapshot.moved_clicks, **sides)
+        self._write(LINKS.name, links[MAIN], snapshot.link_rows, "source_id")
+        self._write(CLICKS.name, moved_clicks[MAIN], snapshot.click_rows, "user")
+        for name in (PAGES.name, ALIASES.name, HISTORY.name):
+            keyed = newest[name] | MapTables(f"key written {name}", snapshot.with_id)
+            further = {"content": content[MAIN]} if name == PAGES.name else {}
+            self._write(name, keyed, partial(_same_rows, name=name), "url_id", **further)
+        self._write_rejects(read[REJECTS.name], all_links)
+        every = tuple(part[BALANCE] for part in (read, sessions, newest, content, links, moved_clicks))
+        return {"balance": every | "all balances" >> beam.Flatten()} | WriteOne(  # type: ignore[no-any-return]
+            "write balance", files.join(self._folder, BALANCE_FOLDER), snapshot.summed_balance
+        )
+
+    def _newest_pages(self, read: Any) -> tuple[Any, Any]:
+        """The newest capture of each URL, and the content that pages borrow from other URLs, both by tag."""
         by_url = {
             name: read[name] | MapTables(f"key {name}", snapshot.with_id)
             for name in (PAGES.name, ALIASES.name, HISTORY.name)
@@ -119,40 +139,17 @@ class WriteSnapshot(beam.PTransform[Any, Any]):
         content = {"content": answers} | MergePartitions(
             "choose content", _chosen_content, partitions=self._partitions, key="url_id", tags=(MAIN, BALANCE)
         )
-        moves = {"aliases": newest[ALIASES.name]} | GatherTables("follow aliases", snapshot.moves, holds=MOVES)
-        sides: dict[str, Any] = {
-            "sides": {"moves": moves},
-            "prepare": snapshot.Moves.of,
-            "tags": (MAIN, BALANCE),
-            "holds": MOVES,
-        }
-        all_links = (read[LINKS.name], newest[LINKS.name]) | "all links" >> beam.Flatten()
-        links = all_links | MapTables("move links", snapshot.moved_links, **sides)
-        moved_clicks = clicks | MapTables("move clicks", snapshot.moved_clicks, **sides)
-        self._write(LINKS.name, links[MAIN], snapshot.link_rows, "source_id")
-        self._write(CLICKS.name, moved_clicks[MAIN], snapshot.click_rows, "user")
-        for name in (PAGES.name, ALIASES.name, HISTORY.name):
-            keyed = newest[name] | MapTables(f"key written {name}", snapshot.with_id)
-            further = {"content": content[MAIN]} if name == PAGES.name else {}
-            self._write(name, keyed, partial(_same_rows, name=name), "url_id", **further)
-        candidates = all_links | MapTables("find traps", trap_candidates)
+        return newest, content
+
+    def _write_rejects(self, rejects: Collection, links: Collection) -> None:
+        """Writes the rejects with the marks of traps, which are found by the links to them."""
+        candidates = links | MapTables("find traps", trap_candidates)
         traps = {"candidates": candidates} | MergePartitions(
             "mark traps", trap_marks, partitions=self._partitions, key="family_id"
         )
-        every = (read[REJECTS.name], traps) | "all rejects" >> beam.Flatten()
-        rejects = every | MapTables("key rejects", _keyed_rejects)
-        self._write(REJECTS.name, rejects, snapshot.reject_rows, "record_id")
-        balance = (
-            read[BALANCE],
-            sessions[BALANCE],
-            newest[BALANCE],
-            content[BALANCE],
-            links[BALANCE],
-            moved_clicks[BALANCE],
-        ) | "all balances" >> beam.Flatten()
-        return {"balance": balance} | WriteOne(  # type: ignore[no-any-return]
-            "write balance", files.join(self._folder, BALANCE_FOLDER), snapshot.summed_balance
-        )
+        every = (rejects, traps) | "all rejects" >> beam.Flatten()
+        keyed = every | MapTables("key rejects", _keyed_rejects)
+        self._write(REJECTS.name, keyed, snapshot.reject_rows, "record_id")
 
     def _write(
         self, name: str, rows: Collection, finish: Callable[..., pa.Table], key: str, **further: Collection

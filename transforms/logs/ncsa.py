@@ -186,9 +186,6 @@ def _usual(lines: Lines, quotes: Int32s, hosted: bool) -> tuple[Bools, Requests 
 
     for byte, place in ((SPACE, -2), (_OPENING, -1), (_CLOSING, _TIME_BYTES), (SPACE, _TIME_BYTES + 1)):
         has(byte, times + np.int32(place))
-    fits &= content[np.maximum(before[:, 0] - one, 0)] != _COMMA  # a list of clients, with blanks in it
-    second = content[np.clip(before[:, 0] + one, 0, len(content) - 1)]
-    fits &= second != _PARENTHESIS
     has(SPACE, quotes[:, 1] + one)
     if combined:
         has(SPACE, stops)
@@ -201,11 +198,7 @@ def _usual(lines: Lines, quotes: Int32s, hosted: bool) -> tuple[Bools, Requests 
         figure = content[np.clip(start, 0, len(content) - 1)]
         fits &= (stop > start) & ((figure == _DASH) | ((figure >= _ZERO) & (figure <= _NINE)))
     bounds = np.concatenate([lines.starts[:, None] - one, before], axis=1)
-    for name in range(names):
-        fits &= bounds[:, name + 1] - bounds[:, name] > 1
-    if hosted:
-        fits &= ~_begin_with_address(content, lines.starts, before[:, 0])
-        fits &= (content[np.maximum(bounds[:, 1] + one, 0)] != _DASH) | (bounds[:, 2] - bounds[:, 1] > 2)
+    fits &= _names_fit(content, bounds, hosted)
     when = apache_times(slices(lines.data, np.where(fits, times, 0), np.where(fits, times + np.int32(_TIME_BYTES), 0)))
     fits &= truths(when.is_valid())
     if not fits.any():
@@ -233,6 +226,24 @@ def _usual(lines: Lines, quotes: Int32s, hosted: bool) -> tuple[Bools, Requests 
         quote=lambda record: quote_line(lines.text(record)),
         forwarded=between(quotes[:, 6] + one, quotes[:, 7]) if forwarded else None,
     )
+
+
+def _names_fit(content: Bytes, bounds: Int32s, hosted: bool) -> Bools:
+    """Whether the names before the time are a client and its account, behind a host where lines have one.
+
+    Args:
+        content: bytes of the lines.
+        bounds: places before and behind each name, int32[n, names + 1].
+        hosted: whether the first name has to be a host.
+    """
+    one = np.int32(1)
+    fits: Bools = content[np.maximum(bounds[:, 1] - one, 0)] != _COMMA  # a list of clients, with blanks in it
+    fits &= content[np.clip(bounds[:, 1] + one, 0, len(content) - 1)] != _PARENTHESIS
+    fits &= (np.diff(bounds, axis=1) > 1).all(axis=1)
+    if hosted:
+        fits &= ~_begin_with_address(content, bounds[:, 0] + one, bounds[:, 1])
+        fits &= (content[np.maximum(bounds[:, 1] + one, 0)] != _DASH) | (bounds[:, 2] - bounds[:, 1] > 2)
+    return fits
 
 
 def _begin_with_address(content: Bytes, starts: Int32s, ends: Int32s) -> Bools:

@@ -6,7 +6,7 @@ numbered once; the facts of a moment are rows of these matrices, and sums of row
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,6 +18,7 @@ from scipy import sparse
 from semrank.transforms.columnar.arrays import (
     Bools,
     Int64s,
+    bools,
     bounded_slices,
     column_array,
     concatenate,
@@ -39,7 +40,7 @@ from semrank.transforms.columnar.ids import (
 )
 from semrank.transforms.context import describe
 from semrank.transforms.context.descriptions import BLOCKS, Descriptions, counts_matrix
-from semrank.transforms.context.links import read_links
+from semrank.transforms.context.links import Links, read_links
 from semrank.transforms.context.pages import (
     COLUMNS,
     FETCHED,
@@ -132,13 +133,11 @@ class Web:
         Raises:
             IdCollisionError: two URLs or two words share an id.
         """
-        wanted = Wanted(
-            _url_ids(pages["url"], links["source_url"], links["target_url"], clicks["url"]),
-            IdFilter.from_segments(None, MIN_BITS),
-        )
+        url = _url_ids(pages["url"], links["source_url"], links["target_url"], clicks["url"])
+        wanted = Wanted(url, IdFilter.from_segments(None, MIN_BITS))
         page_facts = _gathered(read_pages(pages.select(COLUMNS), wanted, language, every=False, lead=True, nouns=nouns))
         rows = read_links(links)
-        linked = _gathered(describe.link_evidence(links, rows, wanted.harvested))
+        linked = _gathered(describe.link_evidence(links, rows, url))
         anchored = linked.pop(describe.ANCHORED, describe.ANCHORED_SCHEMA.empty_table())
         anchors, anchor_terms = _anchor_tables(page_facts.pop(SOURCES, None), anchored, language, nouns)
         read = read_clicks(clicks, partial(lemmas_of, fallback=language, nouns=nouns))
@@ -154,30 +153,19 @@ class Web:
         words, numbers = _vocabulary(
             [page_facts[WORDS], address_names, anchor_terms[WORDS], read.words.cast(WORD_SCHEMA)], list(terms.values())
         )
-        url = wanted.harvested
-        matrices = {
-            name: _term_matrix(table, url if name not in _BY_ANCHOR else None, len(anchors[0]), numbers)
-            for name, table in terms.items()
-        }
-        matrices["asked"] = _term_matrix(_asked(read), url, 0, numbers)
-        size = (len(url) + 1, len(url) + 1)
-        source, target = positions(url, rows.source), positions(url, rows.target)
-        other = source != target
-        page = int64s(page_facts[FETCHED]["url_id"])
-        flags = np.zeros((2, len(url) + 1), dtype=np.bool_)
-        flags[0, positions(url, page)] = True
-        flags[1, positions(url, page)] = page_facts[FETCHED]["described"].to_numpy()
+        found, followed = _link_matrices(rows, url)
+        fetched, described = _page_flags(page_facts[FETCHED], url)
         return cls(
             url=url,
             words=words,
             word_ids=numbers.ids[np.argsort(numbers.numbers)],
             language=language,
             nouns=nouns,
-            fetched=flags[0],
-            described=flags[1],
-            **matrices,
-            found=_ones(source[other], target[other], size),
-            links=_ones(source[other & rows.followed], target[other & rows.followed], size),
+            fetched=fetched,
+            described=described,
+            **_term_matrices({**terms, "asked": _asked(read)}, url, len(anchors[0]), numbers),
+            found=found,
+            links=followed,
             anchor_source=positions(url, anchors[0]),
             anchor_target=positions(url, anchors[1]),
             clicks=_click_matrix(click_edges(sequence_rows(read)), url),
@@ -348,6 +336,33 @@ def _addresses(pages: pa.Table, links: pa.Table, language: str, nouns: bool) -> 
     columns = (pages["url"], links["source_url"], links["target_url"])
     urls = pc.unique(pa.concat_arrays([column_array(column).cast(pa.string()) for column in columns]))
     return address_words(text_ids(urls), urls, language, nouns=nouns)
+
+
+def _term_matrices(
+    terms: Mapping[str, pa.Table], url: Int64s, anchors: int, numbers: describe.WordNumbers
+) -> dict[str, sparse.csr_array]:
+    return {
+        name: _term_matrix(table, url if name not in _BY_ANCHOR else None, anchors, numbers)
+        for name, table in terms.items()
+    }
+
+
+def _link_matrices(links: Links, url: Int64s) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """All links between different URLs, and the followed ones, CSR int64[n + 1, n + 1] each."""
+    size = (len(url) + 1, len(url) + 1)
+    source, target = positions(url, links.source), positions(url, links.target)
+    other = source != target
+    followed = other & links.followed
+    return _ones(source[other], target[other], size), _ones(source[followed], target[followed], size)
+
+
+def _page_flags(fetched: pa.Table, url: Int64s) -> tuple[Bools, Bools]:
+    """Whether each URL was fetched, and whether its content is known, bool[n + 1] each."""
+    place = positions(url, int64s(fetched["url_id"]))
+    flags = np.zeros((2, len(url) + 1), dtype=np.bool_)
+    flags[0, place] = True
+    flags[1, place] = bools(fetched["described"])
+    return flags[0], flags[1]
 
 
 def _gathered(evidence: Iterable[tuple[str, pa.Table]]) -> dict[str, pa.Table]:

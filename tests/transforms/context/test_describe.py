@@ -233,7 +233,7 @@ def distributed(
     ids = text_ids(urls)
     flags = [np.isin(ids, text_ids(pa.array(snapshot.seeds))), np.ones(len(ids), dtype=np.bool_)]
     harvest = pa.table([ids, urls, *flags], schema=HARVEST_SCHEMA)
-    sizes = Partitions(partitions, partitions, partitions, 1 << 16)
+    sizes = Partitions(partitions, partitions, partitions, 1 << 16, len(snapshot.harvested))
     with TestPipeline(runner=runner) as pipeline:
         clicks = pipeline | ReadClickFacts(paths["clicks"], partitions=partitions, words_of=_words_of)
         made = pipeline | DescribeUrls(
@@ -251,7 +251,6 @@ def distributed(
             request=Request(descriptions=True),
             partitions=sizes,
             settings=ObjectSettings(1, 1, 1, LANGUAGE, count_every_click=False),
-            page_rows=len(snapshot.harvested),
         )
         for name, rows in (("descriptions", made.descriptions), ("vocabulary", made.described_words)):
             {"rows": rows} | WriteOne(f"write {name}", str(folder / name), _whole)
