@@ -13,16 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import PAGES
 from semrank.transforms.columnar.arrays import (
-    Int64s,
     column_array,
     group_starts,
     int64s,
+    is_new_row,
     positions,
     sort_rows,
 )
@@ -133,15 +132,7 @@ def _best(lent: pa.Table, *keys: str) -> pa.Table:
     told = [name for name in ordered.column_names if name not in keys]
     directions = [(name, "ascending") for name in keys] + [(name, "descending") for name in told]
     lent = lent.take(pc.sort_indices(ordered, sort_keys=directions)).combine_chunks()
-    return lent.filter(pa.array(_is_first(*(int64s(lent[name]) for name in keys))))
-
-
-def _is_first(*columns: Int64s) -> npt.NDArray[np.bool_]:
-    """Whether sorted rows differ from the one before, bool[n]."""
-    first = np.ones(len(columns[0]), dtype=np.bool_)
-    if len(first):
-        first[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
-    return first
+    return lent.filter(pa.array(is_new_row(*(int64s(lent[name]) for name in keys))))
 
 
 def open_requests(

@@ -7,12 +7,11 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import GONE_STATUSES
+from semrank.transforms.columnar.arrays import Int64s
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.crawls.bounded import DEFAULT_RECORD_SECONDS
 from semrank.transforms.crawls.links import DEFAULT_MAX_LINKS, PageLinks
@@ -210,7 +209,7 @@ def page(
     builder.use()
 
 
-def page_states(pages: pa.Table) -> npt.NDArray[np.int64]:
+def page_states(pages: pa.Table) -> Int64s:
     """Numbers that are equal where status, digest, title and text of rows of `PAGES` are, int64[n]."""
     told = [pages["status"].cast(pa.string()), pages["content_digest"], pages["title"], pages["text"]]
     texts = pc.binary_join_element_wise(*(pc.fill_null(column, "") for column in told), "\x1f")

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS
 from semrank.transforms.columnar.arrays import (
     MAIN,
+    Bools,
     Int64s,
     column_array,
     distinct_rows,
@@ -133,7 +133,7 @@ def _ordered(pages: pa.Table) -> pa.Table:
     return pages.take(order).combine_chunks()
 
 
-def _same_times(times: pa.ChunkedArray, first: Int64s) -> npt.NDArray[np.bool_]:
+def _same_times(times: pa.ChunkedArray, first: Int64s) -> Bools:
     """Whether each row's time is known and that of the row at `first`."""
     known = known_times(times).to_numpy()
     return np.asarray((known == known[first]) & (known != OLDEST), dtype=np.bool_)
@@ -264,7 +264,7 @@ def _places(urls: pa.ChunkedArray, among: pa.ChunkedArray) -> Int64s:
     return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
 
 
-def _are_of(captured: pa.Table, captures: pa.Table, rows: Int64s) -> npt.NDArray[np.bool_]:
+def _are_of(captured: pa.Table, captures: pa.Table, rows: Int64s) -> Bools:
     """Which links are from the capture that is at their row of `captures`; none where the row is -1."""
     chosen = pa.array(np.maximum(rows, 0), mask=rows < 0)
     own = {name: column_array(captures[name]).take(chosen) for name in ("fetched_at", "content_digest")}

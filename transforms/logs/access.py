@@ -27,16 +27,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.arrays import column_array
-from semrank.transforms.logs.fates import Bools, Fates, Quote, Tally, truths
+from semrank.transforms.columnar.arrays import Bools, Int32s, column_array
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.records import read_blocks
+from semrank.transforms.logs.rejections import Balance, Quote, Rejections, truths
 from semrank.transforms.logs.robots import are_robots
 from semrank.transforms.logs.searches import ReferrerReader, escaped, site_query
 from semrank.transforms.logs.users import forwarded_clients, visitor_ids
 from semrank.transforms.logs.visits import VISITS, LogBatch
 from semrank.transforms.streams.quotes import quote_line
-from semrank.transforms.streams.spans import Bytes, Int32s, Lines, Spans, numbers_at, slices, value_spans, window
+from semrank.transforms.streams.spans import Bytes, Lines, Spans, numbers_at, slices, value_spans, window
 from semrank.transforms.streams.texts import Memo
 from semrank.transforms.streams.urls import MAX_PLAIN_CHARS, PLAIN_PATH, canonical_url, host_of
 
@@ -124,8 +124,8 @@ def read_access_log(stream: BinaryIO, stage: str, options: LogOptions, read_line
     """
     reader = AccessReader(options)
 
-    def read(lines: Lines, tally: Tally) -> None:
-        read_lines(lines, reader, tally)
+    def read(lines: Lines, balance: Balance) -> None:
+        read_lines(lines, reader, balance)
 
     return read_blocks(stream, stage, read, quote_line)
 
@@ -193,7 +193,7 @@ def _number(text: bytes) -> int:
     return int.from_bytes(text, sys.byteorder, signed=True)
 
 
-RequestLines = Callable[[Lines, "AccessReader", Tally], None]
+RequestLines = Callable[[Lines, "AccessReader", Balance], None]
 
 
 class AccessReader:
@@ -213,46 +213,46 @@ class AccessReader:
             )
         )
 
-    def add(self, requests: Requests, tally: Tally) -> None:
-        """Judge requests, count their fates and add the page views among them."""
-        fates = Fates(len(requests.target))
-        fates.reject("time-invalid", truths(requests.times.is_null()))
+    def add(self, requests: Requests, balance: Balance) -> None:
+        """Judge requests, count their rejections and add the page views among them."""
+        rejections = Rejections(len(requests.target))
+        rejections.reject("time-invalid", truths(requests.times.is_null()))
         if requests.status is not None:
-            _judge_status(requests.status, fates)
-        _judge_request(requests.method, requests.target, fates)
+            _judge_status(requests.status, rejections)
+        _judge_request(requests.method, requests.target, rejections)
         if requests.agent is not None:
             agents = self._agents.rows(requests.agent.fill_null(b""))
             recorded = requests.agent.is_valid()
-            fates.ignore("robot", truths(pc.and_(recorded, column_array(agents["is_robot"]))))
-        asset = np.zeros(len(fates.alive), dtype=np.bool_)
-        asset[fates.alive] = truths(
-            pc.match_substring_regex(requests.target.filter(pa.array(fates.alive)), _ASSET_PATTERN)
+            rejections.ignore("robot", truths(pc.and_(recorded, column_array(agents["is_robot"]))))
+        asset = np.zeros(len(rejections.alive), dtype=np.bool_)
+        asset[rejections.alive] = truths(
+            pc.match_substring_regex(requests.target.filter(pa.array(rejections.alive)), _ASSET_PATTERN)
         )
-        fates.ignore("static-asset", asset)
-        self._add_views(requests, fates, tally)
-        tally.settle(fates, requests.quote)
+        rejections.ignore("static-asset", asset)
+        self._add_views(requests, rejections, balance)
+        balance.settle(rejections, requests.quote)
 
-    def _add_views(self, requests: Requests, fates: Fates, tally: Tally) -> None:
+    def _add_views(self, requests: Requests, rejections: Rejections, balance: Balance) -> None:
         referrers = None
         if requests.referrer is not None:
-            referrers = self._read_referrers(requests.referrer.take(pa.array(np.flatnonzero(fates.alive))))
-            spam = np.zeros(len(fates.alive), dtype=np.bool_)
-            spam[fates.alive] = truths(column_array(referrers["is_spam"]))
-            fates.ignore("referrer-spam", spam)
+            referrers = self._read_referrers(requests.referrer.take(pa.array(np.flatnonzero(rejections.alive))))
+            spam = np.zeros(len(rejections.alive), dtype=np.bool_)
+            spam[rejections.alive] = truths(column_array(referrers["is_spam"]))
+            rejections.ignore("referrer-spam", spam)
             referrers = referrers.filter(pc.invert(column_array(referrers["is_spam"])))
-        alive = pa.array(np.flatnonzero(fates.alive))
+        alive = pa.array(np.flatnonzero(rejections.alive))
         pages = self._canonical_targets(
             requests.target.take(alive),
             None if requests.host is None else requests.host.take(alive),
             None if requests.secure is None else requests.secure.take(alive),
         )
-        unusable = pa.nulls(len(fates.alive), pa.string())
-        unusable = pc.replace_with_mask(unusable, pa.array(fates.alive), column_array(pages["reason"]))
+        unusable = pa.nulls(len(rejections.alive), pa.string())
+        unusable = pc.replace_with_mask(unusable, pa.array(rejections.alive), column_array(pages["reason"]))
         usable = pages["url"].is_valid()
-        fates.reject_each(unusable)
+        rejections.reject_each(unusable)
         rows = alive.filter(column_array(usable))
         if len(rows):
-            tally.add_visits(self._visits(requests, rows, pages.filter(usable), _filtered(referrers, usable)))
+            balance.add_visits(self._visits(requests, rows, pages.filter(usable), _filtered(referrers, usable)))
 
     def _visits(self, requests: Requests, rows: pa.Array, pages: pa.Table, referrers: pa.Table | None) -> pa.Table:
         urls = column_array(pages["url"])
@@ -405,15 +405,15 @@ def _filtered(table: pa.Table | None, mask: pa.BooleanArray) -> pa.Table | None:
     return None if table is None else table.filter(mask)
 
 
-def _judge_status(status: pa.BinaryArray, fates: Fates) -> None:
+def _judge_status(status: pa.BinaryArray, rejections: Rejections) -> None:
     recorded = truths(status.is_valid())
     encoded = status.fill_null(b"").dictionary_encode()
     known = np.array([_status_number(value) for value in encoded.dictionary.to_pylist()], dtype=np.int64)
     numbers = known[encoded.indices.to_numpy()]
-    fates.reject("status-invalid", recorded & (numbers == 0))
-    fates.ignore("status-error", numbers >= _FIRST_ERROR)
+    rejections.reject("status-invalid", recorded & (numbers == 0))
+    rejections.ignore("status-error", numbers >= _FIRST_ERROR)
     unserved = (numbers < _FIRST_SUCCESS) | (numbers >= _FIRST_REDIRECT)
-    fates.ignore("redirect", recorded & unserved & (numbers != _NOT_MODIFIED))
+    rejections.ignore("redirect", recorded & unserved & (numbers != _NOT_MODIFIED))
 
 
 def _status_number(value: bytes) -> int:
@@ -421,8 +421,8 @@ def _status_number(value: bytes) -> int:
     return int(value) if len(value) == 3 and value.isdigit() and value >= b"100" else 0
 
 
-def _judge_request(method: pa.BinaryArray | None, target: pa.BinaryArray, fates: Fates) -> None:
-    fates.reject("request-empty", truths(pc.is_in(target.fill_null(b""), _NONE)))
+def _judge_request(method: pa.BinaryArray | None, target: pa.BinaryArray, rejections: Rejections) -> None:
+    rejections.reject("request-empty", truths(pc.is_in(target.fill_null(b""), _NONE)))
     if method is None:
         return
     encoded = method.fill_null(b"").dictionary_encode()
@@ -432,5 +432,5 @@ def _judge_request(method: pa.BinaryArray | None, target: pa.BinaryArray, fates:
         answers: Bools = truths(answer)[encoded.indices.to_numpy()]
         return answers
 
-    fates.reject("request-invalid", ~each(pc.match_substring_regex(known, _METHOD)))
-    fates.ignore("not-get", ~each(pc.equal(known, pa.scalar(b"GET", pa.binary()))))
+    rejections.reject("request-invalid", ~each(pc.match_substring_regex(known, _METHOD)))
+    rejections.ignore("not-get", ~each(pc.equal(known, pa.scalar(b"GET", pa.binary()))))

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from semrank.transforms.logs.access import AccessReader, Requests, read_access_log, split_requests
-from semrank.transforms.logs.fates import Tally
 from semrank.transforms.logs.options import LogOptions
+from semrank.transforms.logs.rejections import Balance
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.quotes import quote_line
 from semrank.transforms.streams.spans import QUOTE, SPACE, Fields, Lines, separate
@@ -39,7 +39,7 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
     return read_access_log(stream, FORMAT, options, _read_lines)
 
 
-def _read_lines(lines: Lines, reader: AccessReader, tally: Tally) -> None:
+def _read_lines(lines: Lines, reader: AccessReader, balance: Balance) -> None:
     separated = separate(lines, SPACE, quoted=True)
     chosen = np.flatnonzero(separated.counts >= _MIN_FIELDS)
     fits = np.zeros(len(lines), dtype=np.bool_)
@@ -48,9 +48,9 @@ def _read_lines(lines: Lines, reader: AccessReader, tally: Tally) -> None:
         whole = fields.is_wrapped(_REQUEST, QUOTE, QUOTE) & fields.is_wrapped(_AGENT, QUOTE, QUOTE)
         fits[chosen[whole]] = True
         if whole.any():
-            reader.add(_requests(separated.fields(chosen[whole], _MIN_FIELDS)), tally)
+            reader.add(_requests(separated.fields(chosen[whole], _MIN_FIELDS)), balance)
     for line in lines.take(~fits).texts():
-        tally.reject_line(quote_line(line))
+        balance.reject_line(quote_line(line))
 
 
 def _requests(fields: Fields) -> Requests:

@@ -12,9 +12,9 @@ from typing import BinaryIO
 import numpy as np
 
 from semrank.transforms.logs.clicks import ClickReader, Rows, fields_of
-from semrank.transforms.logs.fates import Tally
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.records import read_blocks
+from semrank.transforms.logs.rejections import Balance
 from semrank.transforms.logs.users import subject_ids
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.quotes import quote_click_line
@@ -39,15 +39,15 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
     """
     reader = ClickReader()
 
-    def read_lines(lines: Lines, tally: Tally) -> None:
+    def read_lines(lines: Lines, balance: Balance) -> None:
         separated = separate(lines, TAB, quoted=False)
         header = np.array([text.startswith(HEADER) for text in _heads(lines)], dtype=np.bool_)
         short = (separated.counts == _FIELDS_WITHOUT_CLICK) & ~header
-        tally.ignore("header", int(header.sum()))
-        tally.ignore("no-click", int(short.sum()))
-        fields = fields_of(lines.take(~(header | short)), TAB, _FIELDS, tally, quote_click_line)
+        balance.ignore("header", int(header.sum()))
+        balance.ignore("no-click", int(short.sum()))
+        fields = fields_of(lines.take(~(header | short)), TAB, _FIELDS, balance, quote_click_line)
         if fields is not None:
-            reader.add(_rows(fields, options.salt), tally)
+            reader.add(_rows(fields, options.salt), balance)
 
     return read_blocks(stream, FORMAT, read_lines, quote_click_line)
 

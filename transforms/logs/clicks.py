@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from semrank.schemas.tables import CLICKS
 from semrank.transforms.columnar.arrays import column_array
-from semrank.transforms.logs.fates import Fates, Quote, Tally, truths
+from semrank.transforms.logs.rejections import Balance, Quote, Rejections, truths
 from semrank.transforms.logs.searches import MAX_QUERY_CHARS, escaped
 from semrank.transforms.streams.spans import Fields, Lines, separate
 from semrank.transforms.streams.texts import Memo
@@ -63,17 +63,17 @@ class ClickReader:
     def __init__(self) -> None:
         self._urls = Memo(_canonical_rows)
 
-    def add(self, rows: Rows, tally: Tally) -> None:
-        """Judge rows, count their fates and add the clicks among them."""
-        fates = Fates(len(rows.url))
-        fates.ignore("no-click", truths(pc.is_in(rows.url.fill_null(b""), pa.array([b"", b"-"], pa.binary()))))
+    def add(self, rows: Rows, balance: Balance) -> None:
+        """Judge rows, count their rejections and add the clicks among them."""
+        rejections = Rejections(len(rows.url))
+        rejections.ignore("no-click", truths(pc.is_in(rows.url.fill_null(b""), pa.array([b"", b"-"], pa.binary()))))
         query = tidy(rows.query)
-        fates.ignore("no-query", truths(pc.is_in(query.fill_null(""), pa.array(["", "-"]))))
-        fates.reject("user-missing", truths(pc.equal(rows.user_id.fill_null(""), "")))
-        fates.reject("time-invalid", truths(rows.times.is_null()))
+        rejections.ignore("no-query", truths(pc.is_in(query.fill_null(""), pa.array(["", "-"]))))
+        rejections.reject("user-missing", truths(pc.equal(rows.user_id.fill_null(""), "")))
+        rejections.reject("time-invalid", truths(rows.times.is_null()))
         pages = self._urls.rows(with_scheme(rows.url.fill_null(b"")))
-        fates.reject_each(column_array(pages["reason"]))
-        alive = pa.array(np.flatnonzero(fates.alive))
+        rejections.reject_each(column_array(pages["reason"]))
+        alive = pa.array(np.flatnonzero(rejections.alive))
         if len(alive):
             columns = {
                 "user_id": rows.user_id,
@@ -88,8 +88,8 @@ class ClickReader:
             clicks = {name: column.take(alive) for name, column in columns.items() if column is not None}
             for field in CLICKS.schema:
                 clicks.setdefault(field.name, pa.nulls(len(alive), field.type))
-            tally.add_clicks(pa.table(clicks).select(CLICKS.schema.names))
-        tally.settle(fates, rows.quote)
+            balance.add_clicks(pa.table(clicks).select(CLICKS.schema.names))
+        balance.settle(rejections, rows.quote)
 
 
 def tidy(query: pa.StringArray) -> pa.StringArray:
@@ -125,11 +125,13 @@ def _canonical_rows(values: pa.BinaryArray) -> pa.Table:
     )
 
 
-def fields_of(lines: Lines, separator: int, count: int, tally: Tally, quote: Callable[[bytes], str]) -> Fields | None:
+def fields_of(
+    lines: Lines, separator: int, count: int, balance: Balance, quote: Callable[[bytes], str]
+) -> Fields | None:
     """The fields of lines that have exactly `count`; the others are rejected. None where no line has."""
     separated = separate(lines, separator, quoted=False)
     fits = separated.counts == count
     for line in lines.take(~fits).texts():
-        tally.reject_line(quote(line))
+        balance.reject_line(quote(line))
     chosen = np.flatnonzero(fits)
     return separated.fields(chosen, count) if len(chosen) else None

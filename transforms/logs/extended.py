@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.transforms.logs.access import AccessReader, Requests, read_access_log, with_query
-from semrank.transforms.logs.fates import Tally
 from semrank.transforms.logs.options import LogOptions
+from semrank.transforms.logs.rejections import Balance
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.quotes import quote_line
 from semrank.transforms.streams.spans import Fields, Lines, separate
@@ -71,13 +71,13 @@ class _ExtendedReader:
         self._names: list[str] = []
         self._date: bytes | None = None
 
-    def __call__(self, lines: Lines, reader: AccessReader, tally: Tally) -> None:
+    def __call__(self, lines: Lines, reader: AccessReader, balance: Balance) -> None:
         directives = np.flatnonzero(lines.content[lines.starts] == _DIRECTIVE)
-        tally.ignore("header", len(directives))
+        balance.ignore("header", len(directives))
         begin = 0
         for place in [*directives.tolist(), len(lines)]:
             if place > begin:
-                self._read_run(lines.take(np.arange(begin, place)), reader, tally)
+                self._read_run(lines.take(np.arange(begin, place)), reader, balance)
             if place < len(lines):
                 self._obey(lines.text(place))
             begin = place + 1
@@ -88,18 +88,18 @@ class _ExtendedReader:
         elif (dated := _DATE.match(directive)) is not None:
             self._date = dated[1]
 
-    def _read_run(self, lines: Lines, reader: AccessReader, tally: Tally) -> None:
+    def _read_run(self, lines: Lines, reader: AccessReader, balance: Balance) -> None:
         if not self._names:
             for line in lines.texts():
-                tally.reject("columns-unknown", quote_line(line))
+                balance.reject("columns-unknown", quote_line(line))
             return
         separated = separate(lines, self._dialect.separator, quoted=False)
         fits = separated.counts == len(self._names)
         for line in lines.take(~fits).texts():
-            tally.reject_line(quote_line(line))
+            balance.reject_line(quote_line(line))
         chosen = np.flatnonzero(fits)
         if len(chosen):
-            reader.add(self._requests(separated.fields(chosen, len(self._names))), tally)
+            reader.add(self._requests(separated.fields(chosen, len(self._names))), balance)
 
     def _requests(self, fields: Fields) -> Requests:
         columns = {name: number for number, name in enumerate(self._names)}

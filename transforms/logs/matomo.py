@@ -14,12 +14,12 @@ from functools import lru_cache
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from semrank.schemas.tables import CLICKS
-from semrank.transforms.logs.fates import Tally
+from semrank.transforms.columnar.arrays import Int64s
 from semrank.transforms.logs.options import LogOptions
+from semrank.transforms.logs.rejections import Balance
 from semrank.transforms.logs.searches import query_text
 from semrank.transforms.logs.users import hashed_ids
 from semrank.transforms.logs.visits import LogBatch
@@ -59,32 +59,32 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
         options: the key of user ids.
     """
     splitter = _Splitter()
-    tally = Tally(FORMAT)
+    balance = Balance(FORMAT)
     canonical = lru_cache(maxsize=_URL_ENTRIES)(canonical_url)
     pieces = decompressed(stream)
     while True:
         try:
             piece = next(pieces, None)
         except DamagedStreamError as damage:
-            tally.reject(RECORD_TRUNCATED, _quote(splitter.rest() or str(damage).encode()))
+            balance.reject(RECORD_TRUNCATED, _quote(splitter.rest() or str(damage).encode()))
             break
         if piece is None:
             rest = splitter.rest()
             if rest:
-                tally.reject(RECORD_TRUNCATED, _quote(rest))
+                balance.reject(RECORD_TRUNCATED, _quote(rest))
             break
         rows: list[tuple[Any, ...]] = []
         for reason, text in splitter.split(piece):
             if reason is None:
-                rows += _read_visit(text, options.salt, canonical, tally)
+                rows += _read_visit(text, options.salt, canonical, balance)
             else:
-                tally.reject(reason, _quote(text))
+                balance.reject(reason, _quote(text))
         if rows:
-            tally.add_clicks(_table(rows))
-        if tally.clicks >= MAX_BATCH_RECORDS or tally.records >= MAX_BATCH_RECORDS:
-            yield tally.batch()
-            tally = Tally(FORMAT)
-    yield tally.batch()
+            balance.add_clicks(_table(rows))
+        if balance.clicks >= MAX_BATCH_RECORDS or balance.records >= MAX_BATCH_RECORDS:
+            yield balance.batch()
+            balance = Balance(FORMAT)
+    yield balance.batch()
 
 
 class _Splitter:
@@ -161,7 +161,7 @@ class _Splitter:
         return rest.strip(_BETWEEN)
 
 
-def _signs(text: bytes, start: int) -> tuple[npt.NDArray[np.int64], int]:
+def _signs(text: bytes, start: int) -> tuple[Int64s, int]:
     """Places of quotes and braces from `start` on before which no backslash stands, and how far was looked.
 
     A backslash takes what follows with it, be it another one; one at the very end is left for when more is known.
@@ -186,28 +186,28 @@ def _between(text: bytes) -> Iterator[tuple[str, bytes]]:
         yield "visit-invalid", text
 
 
-def _read_visit(text: bytes, salt: bytes, canonical: Canonical, tally: Tally) -> list[tuple[Any, ...]]:
-    """Settles the fate of a visit; gives its clicks, rows of `_COLUMNS`."""
+def _read_visit(text: bytes, salt: bytes, canonical: Canonical, balance: Balance) -> list[tuple[Any, ...]]:
+    """Reads a visit; returns its clicks, rows of `_COLUMNS`."""
     try:
         visit = parse_json(text.decode("utf-8", "replace"))
     except ValueError:
         visit = None
     actions = visit.get("actionDetails") if isinstance(visit, dict) else None
     if not isinstance(actions, list):
-        tally.reject("visit-invalid", _quote(text))
+        balance.reject("visit-invalid", _quote(text))
         return []
     visitor = next((visit[name] for name in _VISITOR if isinstance(visit.get(name), str) and visit[name]), None)
     if visitor is None:
-        tally.reject("user-missing", _quote(text))
+        balance.reject("user-missing", _quote(text))
         return []
     user = hashed_ids([f"{FORMAT}\0{visitor}".encode("utf-8", "replace")], salt)[0]
     rows, reasons = _clicks(visit, [action for action in actions if isinstance(action, dict)], user, canonical)
     if rows:
-        tally.use(1)
+        balance.use(1)
     elif reasons:
-        tally.reject(reasons[0], _quote(text))
+        balance.reject(reasons[0], _quote(text))
     else:
-        tally.ignore("no-query", 1)
+        balance.ignore("no-query", 1)
     return rows
 
 

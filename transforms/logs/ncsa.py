@@ -17,21 +17,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from semrank.transforms.columnar.arrays import Bools, Int32s, Int64s
 from semrank.transforms.logs.access import AccessReader, Requests, split_requests
-from semrank.transforms.logs.fates import Tally, truths
+from semrank.transforms.logs.rejections import Balance, truths
 from semrank.transforms.logs.users import address_of
 from semrank.transforms.streams.quotes import quote_line
 from semrank.transforms.streams.spans import (
     BACKSLASH,
     QUOTE,
     SPACE,
-    Bools,
     Bytes,
-    Int32s,
     Lines,
     Spans,
     slices,
@@ -77,24 +75,24 @@ class NcsaReader:
 
     with_host: bool
 
-    def __call__(self, lines: Lines, reader: AccessReader, tally: Tally) -> None:
+    def __call__(self, lines: Lines, reader: AccessReader, balance: Balance) -> None:
         """Split lines, hand their requests on, count the lines in no known layout."""
         odd = np.ones(len(lines), dtype=np.bool_)
         for chosen, requests in _usual_requests(lines, self.with_host):
             odd[chosen] = False
-            reader.add(requests, tally)
+            reader.add(requests, balance)
         if odd.any():
-            self._read_odd(lines.take(odd), reader, tally)
+            self._read_odd(lines.take(odd), reader, balance)
 
-    def _read_odd(self, lines: Lines, reader: AccessReader, tally: Tally) -> None:
+    def _read_odd(self, lines: Lines, reader: AccessReader, balance: Balance) -> None:
         values = lines.values()
         found = pc.extract_regex(values, _LINE)
         names = _who(_unescaped(pc.struct_field(found, "names").fill_null(b"")), self.with_host)
         fits = pc.and_(found.is_valid(), names.is_valid())
         if pc.any(fits).as_py():
-            reader.add(_matched(found.filter(fits), names.filter(fits), values.filter(fits)), tally)
+            reader.add(_matched(found.filter(fits), names.filter(fits), values.filter(fits)), balance)
         for line in values.filter(pc.invert(fits)).to_pylist():
-            tally.reject_line(quote_line(line))
+            balance.reject_line(quote_line(line))
 
 
 def _who(names: pa.BinaryArray, with_host: bool) -> pa.StructArray:
@@ -142,7 +140,7 @@ def _goes_on(before: bytes, word: bytes) -> bool:
     return before.endswith(b",") or word.startswith(b",") or address_of(word.strip(b'(),;"')) is not None
 
 
-def _usual_requests(lines: Lines, with_host: bool) -> Iterator[tuple[npt.NDArray[np.int64], Requests]]:
+def _usual_requests(lines: Lines, with_host: bool) -> Iterator[tuple[Int64s, Requests]]:
     """Requests of the lines whose quotes and spaces leave no doubt which field is which, with those lines' numbers.
 
     From the first quote the time reaches back a fixed number of bytes, so that spaces need only be looked for in the

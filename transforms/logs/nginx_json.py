@@ -27,8 +27,8 @@ from semrank.transforms.logs.access import (
     told_hosts,
     with_query,
 )
-from semrank.transforms.logs.fates import Tally, truths
 from semrank.transforms.logs.options import LogOptions
+from semrank.transforms.logs.rejections import Balance, truths
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.json_lines import parse_json, whole_number
 from semrank.transforms.streams.quotes import quote_line, quote_request
@@ -90,13 +90,13 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
     return read_access_log(stream, FORMAT, options, _read_lines)
 
 
-def _read_lines(lines: Lines, reader: AccessReader, tally: Tally) -> None:
+def _read_lines(lines: Lines, reader: AccessReader, balance: Balance) -> None:
     """Hands on what lines say that are objects, rejects the others; lines with the same fields are read together."""
     layouts: dict[tuple[str, ...], list[tuple[bytes, dict[str, Any]]]] = {}
     for line in lines.texts():
         entry = _parsed(line)
         if entry is None:
-            tally.reject_line(quote_line(line))
+            balance.reject_line(quote_line(line))
         else:
             layouts.setdefault(tuple(entry), []).append((line, entry))
     kept: list[bytes] = []
@@ -113,11 +113,11 @@ def _read_lines(lines: Lines, reader: AccessReader, tally: Tally) -> None:
         known = truths(named).tolist()
         for line, is_known in zip(kept, known, strict=True):
             if not is_known:
-                tally.reject("fields-unknown", quote_line(line))
+                balance.reject("fields-unknown", quote_line(line))
         kept = [line for line, is_known in zip(kept, known, strict=True) if is_known]
         columns = {name: column.filter(named) for name, column in columns.items()}
     if kept:
-        reader.add(_requests(columns, kept), tally)
+        reader.add(_requests(columns, kept), balance)
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:

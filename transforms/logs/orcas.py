@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from semrank.schemas.tables import TIMESTAMP
 from semrank.transforms.logs.clicks import ClickReader, Rows, fields_of
-from semrank.transforms.logs.fates import Tally
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.records import read_blocks
+from semrank.transforms.logs.rejections import Balance
 from semrank.transforms.logs.users import subject_ids
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.quotes import quote_click_line
@@ -39,10 +39,10 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
     """
     reader = ClickReader()
 
-    def read_lines(lines: Lines, tally: Tally) -> None:
-        fields = fields_of(lines, TAB, _URL + 1, tally, quote_click_line)
+    def read_lines(lines: Lines, balance: Balance) -> None:
+        fields = fields_of(lines, TAB, _URL + 1, balance, quote_click_line)
         if fields is not None:
-            reader.add(_rows(fields, options.salt), tally)
+            reader.add(_rows(fields, options.salt), balance)
 
     return read_blocks(stream, FORMAT, read_lines, quote_click_line)
 

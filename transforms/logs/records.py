@@ -7,13 +7,13 @@ from typing import BinaryIO
 
 import numpy as np
 
-from semrank.transforms.logs.fates import LAYOUT_UNKNOWN, Tally
+from semrank.transforms.logs.rejections import LAYOUT_UNKNOWN, Balance
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.lines import RECORD_TOO_LARGE, RECORD_TRUNCATED, blocks
 from semrank.transforms.streams.spans import Lines, find_lines
 
-ReadLines = Callable[[Lines, Tally], None]
-"""Reads some lines of a log in their order; each gets exactly one fate in the tally."""
+ReadLines = Callable[[Lines, Balance], None]
+"""Reads some lines of a log in their order; each gets exactly one outcome in the balance."""
 
 
 def read_blocks(
@@ -28,24 +28,24 @@ def read_blocks(
         quote: a line as a reject row may quote it.
     """
     for block in blocks(stream):
-        tally = Tally(stage)
+        balance = Balance(stage)
         for reason, piece in block.damaged:
-            tally.reject(reason, quote(piece))
+            balance.reject(reason, quote(piece))
         lines = find_lines(block.data)
         long = lines.too_long
         for line in lines.take(long).texts():
-            tally.reject(RECORD_TOO_LARGE, quote(line))
+            balance.reject(RECORD_TOO_LARGE, quote(line))
         whole = ~long
         if block.unterminated and len(lines):
             whole[-1] = False
-        _read(lines.take(whole), tally, read_lines)
+        _read(lines.take(whole), balance, read_lines)
         if block.unterminated and len(lines) and not long[-1]:
-            tally.unreadable = RECORD_TRUNCATED
-            _read(lines.take(np.array([len(lines) - 1])), tally, read_lines)
-            tally.unreadable = LAYOUT_UNKNOWN
-        yield tally.batch()
+            balance.unreadable = RECORD_TRUNCATED
+            _read(lines.take(np.array([len(lines) - 1])), balance, read_lines)
+            balance.unreadable = LAYOUT_UNKNOWN
+        yield balance.batch()
 
 
-def _read(lines: Lines, tally: Tally, read_lines: ReadLines) -> None:
+def _read(lines: Lines, balance: Balance, read_lines: ReadLines) -> None:
     if len(lines):
-        read_lines(lines, tally)
+        read_lines(lines, balance)

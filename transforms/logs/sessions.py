@@ -24,12 +24,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import CLICKS, TIMESTAMP, conform
-from semrank.transforms.columnar.arrays import column_array, group_starts
+from semrank.transforms.columnar.arrays import (
+    Bools,
+    Int64s,
+    bools,
+    column_array,
+    group_lengths,
+    group_starts,
+    is_new_row,
+    places_in_groups,
+)
 from semrank.transforms.logs.visits import VISITS
 from semrank.transforms.streams.dates import SESSION_GAP_SECONDS
 
@@ -40,8 +48,6 @@ seconds."""
 MAX_STEPS_A_TICK = 16
 """Length to which chains of referrers within one tick of the clock are followed when its views are put in order."""
 
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _MICROSECONDS = 1_000_000
 _HOME_PAGE = r"^https?://[^/]+/$"
@@ -86,8 +92,8 @@ def click_sequences(visits: pa.Table) -> Sequences:
     session = _sessions(visits)
     root = _roots(visits, session)
     queries = column_array(visits["query"]).take(pa.array(root))
-    search = _bools(visits["is_search"])
-    wordless = _bools(queries.is_null())
+    search = bools(visits["is_search"])
+    wordless = bools(queries.is_null())
     if wordless.any():
         ignored["no-query"] = int((wordless & ~search).sum())
     chosen = np.flatnonzero(~wordless & ~search)
@@ -102,17 +108,13 @@ def _codes(column: pa.Array | pa.ChunkedArray) -> Int64s:
     return np.asarray(encoded.indices.fill_null(_NONE).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _bools(column: pa.Array | pa.ChunkedArray) -> Bools:
-    return np.asarray(column_array(column).to_numpy(zero_copy_only=False), dtype=np.bool_)
-
-
 def _micros(visits: pa.Table) -> Int64s:
     return np.asarray(column_array(visits["visited_at"]).cast(pa.int64()).to_numpy(), dtype=np.int64)
 
 
 def _home_page_floods(visits: pa.Table) -> Bools:
     """Which views (sorted by user and time) are home pages in a window with too many of them."""
-    home = np.flatnonzero(_bools(pc.match_substring_regex(column_array(visits["url"]), _HOME_PAGE)))
+    home = np.flatnonzero(bools(pc.match_substring_regex(column_array(visits["url"]), _HOME_PAGE)))
     flood = np.zeros(visits.num_rows, dtype=np.bool_)
     if len(home) < HOME_PAGE_HITS:
         return flood
@@ -137,7 +139,7 @@ def _pages(visits: pa.Table) -> tuple[Int64s, Int64s]:
 def _ordered(visits: pa.Table) -> Int64s:
     """An order of sorted views in which, within a tick of a user's clock, pages stand before those they led to."""
     user, at = _codes(visits["user_id"]), _micros(visits)
-    tick = np.cumsum(np.concatenate([[False], (user[1:] != user[:-1]) | (at[1:] != at[:-1])]))
+    tick = np.cumsum(is_new_row(user, at)) - 1
     page, referrer = _pages(visits)
     count = len(tick)
     pages = np.concatenate([page, referrer])
@@ -159,8 +161,8 @@ def _ordered(visits: pa.Table) -> Int64s:
 def _sessions(visits: pa.Table) -> Int64s:
     """Number of each view's session; views are sorted by user and time."""
     user, at = _codes(visits["user_id"]), _micros(visits)
-    begins = np.ones(len(user), dtype=np.bool_)
-    begins[1:] = (user[1:] != user[:-1]) | (at[1:] - at[:-1] > SESSION_GAP_SECONDS * _MICROSECONDS)
+    begins = is_new_row(user)
+    begins[1:] |= at[1:] - at[:-1] > SESSION_GAP_SECONDS * _MICROSECONDS
     return np.cumsum(begins) - 1
 
 
@@ -170,11 +172,11 @@ def _roots(visits: pa.Table, session: Int64s) -> Int64s:
     page, referrer = _pages(visits)
     own = np.arange(count)
     parent = np.where(referrer >= 0, _latest_view(session, page, referrer), own)
-    unrecorded = _bools(column_array(visits["referrer_url"]).is_null())
+    unrecorded = bools(column_array(visits["referrer_url"]).is_null())
     before = np.maximum(own - 1, 0)
     follows = unrecorded & (own > 0) & (session[before] == session)
     parent = np.where(unrecorded, np.where(follows, before, own), parent)
-    parent = np.where(_bools(column_array(visits["query"]).is_valid()) | (parent < 0), own, parent)
+    parent = np.where(bools(column_array(visits["query"]).is_valid()) | (parent < 0), own, parent)
     while True:  # each round doubles the steps taken, so there are log2(longest chain) rounds
         further = parent[parent]
         if np.array_equal(further, parent):
@@ -194,7 +196,7 @@ def _latest_view(session: Int64s, page: Int64s, referrer: Int64s) -> Int64s:
     views = np.where(kinds[order] == 1, np.arange(2 * count), _NONE)
     latest = np.maximum.accumulate(views)
     starts = group_starts(sessions[order] * (np.int64(pages.max()) + 2) + pages[order] + 1)
-    start = np.repeat(starts, np.diff(np.append(starts, 2 * count)))
+    start = np.repeat(starts, group_lengths(starts, 2 * count))
     found = np.where(latest >= start, places[order][np.maximum(latest, 0)], _NONE)
     result = np.full(count, _NONE, dtype=np.int64)
     lookups = kinds[order] == 0
@@ -205,10 +207,7 @@ def _latest_view(session: Int64s, page: Int64s, referrer: Int64s) -> Int64s:
 def _clicks(visits: pa.Table, session: Int64s, queries: pa.StringArray, chosen: Int64s) -> pa.Table:
     at = _micros(visits)
     user = _codes(visits["user_id"])
-    tick = np.ones(len(at), dtype=np.bool_)
-    tick[1:] = (user[1:] != user[:-1]) | (at[1:] != at[:-1])
-    starts = np.flatnonzero(tick)
-    within = np.arange(len(at)) - np.repeat(starts, np.diff(np.append(starts, len(at))))
+    within = places_in_groups(group_starts(user, at), len(at))
     begins = group_starts(session)
     rows = pa.array(chosen)
     users = column_array(visits["user_id"]).take(rows)

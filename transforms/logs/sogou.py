@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.transforms.logs.clicks import ClickReader, Rows
-from semrank.transforms.logs.fates import Tally
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.records import read_blocks
+from semrank.transforms.logs.rejections import Balance
 from semrank.transforms.logs.users import subject_ids
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.quotes import quote_click_line
@@ -45,16 +45,16 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
     reader = ClickReader()
     date = date_in_name(source)
 
-    def read_lines(lines: Lines, tally: Tally) -> None:
+    def read_lines(lines: Lines, balance: Balance) -> None:
         separated = separate(lines, TAB, quoted=False)
         known = np.zeros(len(lines), dtype=np.bool_)
         for count in (_FIELDS_2008, _FIELDS_2012):
             chosen = np.flatnonzero(separated.counts == count)
             if len(chosen):
                 known[chosen] = True
-                reader.add(_rows(separated.fields(chosen, count), count, date, options.salt), tally)
+                reader.add(_rows(separated.fields(chosen, count), count, date, options.salt), balance)
         for line in lines.take(~known).texts():
-            tally.reject_line(quote_click_line(line))
+            balance.reject_line(quote_click_line(line))
 
     return read_blocks(stream, FORMAT, read_lines, quote_click_line)
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.transforms.logs.clicks import ClickReader, Rows
-from semrank.transforms.logs.fates import Tally
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.records import read_blocks
+from semrank.transforms.logs.rejections import Balance
 from semrank.transforms.logs.users import hashed_ids
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.quotes import quote_click
@@ -57,17 +57,17 @@ class _Reader:
         self._missing: list[str] = []
         self._clicks = ClickReader()
 
-    def read_lines(self, lines: Lines, tally: Tally) -> None:
+    def read_lines(self, lines: Lines, balance: Balance) -> None:
         if self._awaits_header:
             self._read_header(lines.text(0))
-            tally.ignore("header", 1)
+            balance.ignore("header", 1)
             lines = lines.take(np.arange(1, len(lines)))
         if self._missing:
             for line in lines.texts():
-                tally.reject("columns-unknown", _quote(line))
+                balance.reject("columns-unknown", _quote(line))
             return
         if len(lines):
-            self._read_rows(lines, tally)
+            self._read_rows(lines, balance)
 
     def _read_header(self, line: bytes) -> None:
         try:
@@ -79,18 +79,18 @@ class _Reader:
         self._missing = [column for column in self._wanted.values() if column not in columns]
         self._awaits_header = False
 
-    def _read_rows(self, lines: Lines, tally: Tally) -> None:
+    def _read_rows(self, lines: Lines, balance: Balance) -> None:
         count = max(self._places.values()) + 1
         by_tab = separate(lines, TAB, quoted=False)
         by_comma = separate(lines, _COMMA, quoted=True)
         tabbed = by_tab.counts > 1
         known = np.where(tabbed, by_tab.counts, by_comma.counts) >= count
         for line in lines.take(~known).texts():
-            tally.reject_line(_quote(line))
+            balance.reject_line(_quote(line))
         for separated, mask, quoted in ((by_tab, tabbed, False), (by_comma, ~tabbed, True)):
             chosen = np.flatnonzero(known & mask)
             if len(chosen):
-                self._clicks.add(self._rows(separated.fields(chosen, count), quoted), tally)
+                self._clicks.add(self._rows(separated.fields(chosen, count), quoted), balance)
 
     def _rows(self, fields: Fields, quoted: bool) -> Rows:
         def column(name: str) -> pa.BinaryArray:

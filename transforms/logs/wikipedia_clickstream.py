@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 from semrank.schemas.tables import TIMESTAMP
 from semrank.transforms.columnar.arrays import column_array, ragged
 from semrank.transforms.logs.clicks import fields_of, tidy
-from semrank.transforms.logs.fates import Fates, Tally, truths
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.records import read_blocks
+from semrank.transforms.logs.rejections import Balance, Rejections, truths
 from semrank.transforms.logs.users import subject_ids
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.quotes import quote_click_line
@@ -75,25 +75,25 @@ class _Reader:
         self._begin = begin.cast(pa.int64())[0].as_py()
         self._pages = Memo(lambda titles: _pages(titles, site))
 
-    def read_lines(self, lines: Lines, tally: Tally) -> None:
+    def read_lines(self, lines: Lines, balance: Balance) -> None:
         headers = np.array([lines.text(line) in _HEADER for line in range(len(lines))], dtype=np.bool_)
-        tally.ignore("header", int(headers.sum()))
-        fields = fields_of(lines.take(~headers), TAB, _COUNT + 1, tally, quote_click_line)
+        balance.ignore("header", int(headers.sum()))
+        fields = fields_of(lines.take(~headers), TAB, _COUNT + 1, balance, quote_click_line)
         if fields is not None:
-            self._add(fields, tally)
+            self._add(fields, balance)
 
-    def _add(self, fields: Fields, tally: Tally) -> None:
+    def _add(self, fields: Fields, balance: Balance) -> None:
         previous, current, count = fields.column(_PREVIOUS), fields.column(_CURRENT), fields.column(_COUNT)
-        fates = Fates(len(fields))
+        rejections = Rejections(len(fields))
         numbered = pc.match_substring_regex(count, rf"^0*[1-9][0-9]{{0,{MAX_DIGITS - 1}}}$")
-        fates.reject("count-invalid", ~truths(numbered))
+        rejections.reject("count-invalid", ~truths(numbered))
         searched = truths(pc.is_in(previous, _SEARCHES))
-        fates.ignore("no-source-page", truths(pc.match_substring_regex(previous, _ELSEWHERE)) & ~searched)
+        rejections.ignore("no-source-page", truths(pc.match_substring_regex(previous, _ELSEWHERE)) & ~searched)
         to = self._pages.rows(current)
-        fates.reject_each(column_array(to["reason"]))
+        rejections.reject_each(column_array(to["reason"]))
         start = self._pages.rows(previous)
-        fates.reject_each(pc.if_else(pa.array(searched), None, column_array(start["reason"])))
-        rows = np.flatnonzero(fates.alive)
+        rejections.reject_each(pc.if_else(pa.array(searched), None, column_array(start["reason"])))
+        rows = np.flatnonzero(rejections.alive)
         digits = pc.binary_length(pc.ascii_ltrim(decode(count), "0")).to_numpy(zero_copy_only=False)
         row, copy = ragged(np.zeros(len(rows), dtype=np.int64), digits[rows].astype(np.int64))
         chosen = pa.array(rows[row])
@@ -102,9 +102,9 @@ class _Reader:
         words = column_array(to["words"]).take(chosen)
         walked = pa.array(~searched[rows][row])
         first = self._clicks(readers, words, column_array(start["url"]).take(chosen), 0)
-        tally.add_clicks(first.filter(walked))
-        tally.add_clicks(self._clicks(readers, words, column_array(to["url"]).take(chosen), 1))
-        tally.settle(fates, lambda record: quotable(fields.lines.text(record)))
+        balance.add_clicks(first.filter(walked))
+        balance.add_clicks(self._clicks(readers, words, column_array(to["url"]).take(chosen), 1))
+        balance.settle(rejections, lambda record: quotable(fields.lines.text(record)))
 
     def _clicks(self, readers: pa.StringArray, words: pa.StringArray, urls: pa.StringArray, second: int) -> pa.Table:
         at = pa.repeat(pa.scalar(self._begin + second * MICROSECONDS, TIMESTAMP), len(urls))

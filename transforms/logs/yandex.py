@@ -17,14 +17,13 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.arrays import list_parts
+from semrank.transforms.columnar.arrays import Bools, Int64s, list_parts
 from semrank.transforms.logs.clicks import ClickReader, Rows
-from semrank.transforms.logs.fates import LAYOUT_UNKNOWN, Tally, truths
 from semrank.transforms.logs.options import LogOptions
+from semrank.transforms.logs.rejections import LAYOUT_UNKNOWN, Balance, truths
 from semrank.transforms.logs.users import subject_ids
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.lines import RECORD_TOO_LARGE, RECORD_TRUNCATED, blocks
@@ -39,8 +38,6 @@ RECORD_START = rb"[0-9]+\tM\t"
 MAX_SESSION_BYTES = 8 << 20
 """Bytes of a session; a longer run of lines without an M row is cut, and clicks behind the cut are rejected."""
 
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _M_FIELDS, _Q_FIELDS, _C_FIELDS = 4, 6, 5
 _BEGIN = re.compile(rb"[0-9]{1,18}\t(?:M\t[0-9]{1,18}|[0-9]{1,18}\t[QTC])(?=\t)")
@@ -65,15 +62,15 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
         if len(data) - cut > MAX_SESSION_BYTES:
             cut = len(data)
         carried = data[cut:]
-        tally = Tally(FORMAT)
+        balance = Balance(FORMAT)
         for reason, piece in block.damaged:
-            tally.reject(reason, _quote(piece))
-        _Sessions(data[:cut], block.unterminated, tally).read(reader, options.salt)
-        yield tally.batch()
+            balance.reject(reason, _quote(piece))
+        _Sessions(data[:cut], block.unterminated, balance).read(reader, options.salt)
+        yield balance.batch()
     if carried:
-        tally = Tally(FORMAT)
-        _Sessions(carried, False, tally).read(reader, options.salt)
-        yield tally.batch()
+        balance = Balance(FORMAT)
+        _Sessions(carried, False, balance).read(reader, options.salt)
+        yield balance.batch()
 
 
 def _last_session(data: bytes) -> int:
@@ -90,18 +87,18 @@ def _last_session(data: bytes) -> int:
 class _Sessions:
     """The rows of some whole sessions."""
 
-    def __init__(self, data: bytes, unterminated: bool, tally: Tally) -> None:
+    def __init__(self, data: bytes, unterminated: bool, balance: Balance) -> None:
         lines = find_lines(data)
         long = lines.too_long
         for line in lines.take(long).texts():
-            tally.reject(RECORD_TOO_LARGE, _quote(line))
+            balance.reject(RECORD_TOO_LARGE, _quote(line))
         self._lines = lines.take(~long)
         self._unterminated = unterminated
-        self._tally = tally
+        self._balance = balance
         self._separated = separate(self._lines, TAB, quoted=False)
 
     def read(self, reader: ClickReader, salt: bytes) -> None:
-        """Hand the clicks to the reader and give each row its fate."""
+        """Hand the clicks to the reader and give each row its outcome."""
         starts, start_places = self._rows(_M_FIELDS, exact=True, kind=1, kinds=b"M", numbers=(0, 2))
         queries, query_places = self._rows(_Q_FIELDS, exact=False, kind=2, kinds=b"QT", numbers=(0, 1, 3))
         clicks, click_places = self._rows(_C_FIELDS, exact=True, kind=2, kinds=b"C", numbers=(0, 1, 3, 4))
@@ -142,7 +139,7 @@ class _Sessions:
                     keywords=pc.split_pattern(terms, ","),
                     quote=lambda record: _quote(self._lines.text(int(click_places[good[record]]))),
                 ),
-                self._tally,
+                self._balance,
             )
 
     def _rows(
@@ -164,18 +161,18 @@ class _Sessions:
         last = len(self._lines) - 1
         for place in other.tolist():
             torn = self._unterminated and place == last
-            self._tally.reject(RECORD_TRUNCATED if torn else LAYOUT_UNKNOWN, _quote(self._lines.text(place)))
+            self._balance.reject(RECORD_TRUNCATED if torn else LAYOUT_UNKNOWN, _quote(self._lines.text(place)))
 
     def _reject(self, reason: str, places: Int64s) -> None:
         for place in places.tolist():
-            self._tally.reject(reason, _quote(self._lines.text(place)))
+            self._balance.reject(reason, _quote(self._lines.text(place)))
 
     def _count(self, places: Int64s, referred: Int64s, rejected: Bools) -> None:
         """Count rows that clicks refer to as used, the others as ignored, but for those rejected already."""
         needed = np.zeros(len(places), dtype=np.bool_)
         needed[referred] = True
-        self._tally.use(int(needed.sum()))
-        self._tally.ignore("no-click", int((~needed & ~rejected).sum()))
+        self._balance.use(int(needed.sum()))
+        self._balance.ignore("no-click", int((~needed & ~rejected).sum()))
 
     @staticmethod
     def _owners(start_places: Int64s, session: Int64s, places: Int64s, claimed: Int64s) -> Int64s:

@@ -17,7 +17,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.arrays import Bools, Int64s, bools, column_array, int64s, members, ragged, row_keys
+from semrank.transforms.columnar.arrays import (
+    Bools,
+    Int64s,
+    bools,
+    column_array,
+    int64s,
+    is_new_row,
+    members,
+    ragged,
+    row_keys,
+)
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.streams.dates import SESSION_GAP_SECONDS
 
@@ -51,9 +61,8 @@ class ClickTargets:
 
         visit = row_keys(user, named.astype(np.int64), session, query)
         order = np.argsort(row_keys(visit, time, place, url), kind="stable")
-        begins = np.ones(len(order), dtype=np.bool_)
-        pause = time[order][1:] - time[order][:-1] > SESSION_GAP_SECONDS * 1_000_000
-        begins[1:] = (visit[order][1:] != visit[order][:-1]) | pause
+        begins = is_new_row(visit[order])
+        begins[1:] |= np.diff(time[order]) > SESSION_GAP_SECONDS * 1_000_000
         sequence = np.empty(len(order), dtype=np.int64)
         sequence[order] = np.cumsum(begins) - 1
         ends = order[np.append(begins[1:], True)] if len(order) else order

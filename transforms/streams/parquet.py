@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from semrank.transforms.columnar.arrays import column_array
+from semrank.transforms.columnar.arrays import Bools, Int64s, column_array
 from semrank.transforms.columnar.damage import BATCH_MEMORY, UNREADABLE, open_parquet, unreadable
 from semrank.transforms.streams.batch import DEFAULT_MAX_RECORD_BYTES, MAX_REJECT_CHARS
 
@@ -192,7 +191,7 @@ def _is_text_list(dtype: pa.DataType) -> bool:
     return _is_text(words)
 
 
-def _text_lengths(column: pa.Array) -> npt.NDArray[np.int64] | None:
+def _text_lengths(column: pa.Array) -> Int64s | None:
     """Bytes of each row's texts once they are decoded, int64[n]; None for a column without texts."""
     if _is_list(column.type):
         words = _text_lengths(column.flatten())
@@ -214,7 +213,7 @@ def _text_lengths(column: pa.Array) -> npt.NDArray[np.int64] | None:
 def _bounded(table: pa.Table) -> Iterator[Rows]:
     """The rows in pieces of at most `READ_BYTES` of texts once these are decoded, or of one row."""
     texts, lists = np.zeros((2, table.num_rows), dtype=np.int64)
-    lengths: dict[int, npt.NDArray[np.int64]] = {}
+    lengths: dict[int, Int64s] = {}
     for position, column in enumerate(map(column_array, table.columns)):
         own = _text_lengths(column)
         if own is not None:
@@ -239,7 +238,7 @@ def _bounded(table: pa.Table) -> Iterator[Rows]:
         begin = end
 
 
-def _without_rows(column: pa.Array, rows: npt.NDArray[np.bool_]) -> pa.Array:
+def _without_rows(column: pa.Array, rows: Bools) -> pa.Array:
     """A column of texts, or lists of them, that is null in some rows."""
     return column.take(pa.array(np.arange(len(column)), mask=rows))
 
@@ -293,7 +292,7 @@ def _plain_texts(column: pa.DictionaryArray) -> pa.Array:
     return pa.StringArray.from_buffers(len(column), pa.py_buffer(offsets.tobytes()), pa.py_buffer(content), valid)
 
 
-def _mended(column: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+def _mended(column: pa.Array) -> tuple[pa.Array, Bools]:
     """A column of texts or lists of texts with U+FFFD for what is no UTF-8, and which rows had such, bool[n]."""
     if _is_list(column.type):
         column = column.cast(pa.list_(column.type.value_type))

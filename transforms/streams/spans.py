@@ -14,11 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.arrays import ragged
+from semrank.transforms.columnar.arrays import Bools, Int32s, Int64s, ragged
 from semrank.transforms.streams.lines import MAX_LINE_BYTES
 
-Int32s = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 
 NEWLINE, RETURN, TAB, SPACE, QUOTE, BACKSLASH = 0x0A, 0x0D, 0x09, 0x20, 0x22, 0x5C
@@ -134,7 +132,7 @@ class Lines:
         """The block as uint8."""
         return np.frombuffer(self.data, dtype=np.uint8)
 
-    def take(self, chosen: Bools | npt.NDArray[np.int64]) -> Lines:
+    def take(self, chosen: Bools | Int64s) -> Lines:
         """Some of the lines."""
         return Lines(self.data, self.starts[chosen], self.ends[chosen])
 
@@ -194,14 +192,14 @@ class Separated:
 
     lines: Lines
     places: Int32s
-    first: npt.NDArray[np.int64]
+    first: Int64s
 
     @property
-    def counts(self) -> npt.NDArray[np.int64]:
+    def counts(self) -> Int64s:
         """Number of fields of each line, int64[n]."""
         return np.diff(self.first) + 1
 
-    def fields(self, chosen: npt.NDArray[np.int64], count: int) -> Fields:
+    def fields(self, chosen: Int64s, count: int) -> Fields:
         """The first `count` fields of chosen lines, each of which has at least as many."""
         lines = self.lines.take(chosen)
         inner = self.places[self.first[chosen][:, None] + np.arange(count - 1)]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import TIMESTAMP
+from semrank.transforms.columnar.arrays import Bools, Int64s
 from semrank.transforms.streams.dates import microseconds
 from semrank.transforms.streams.spans import value_spans, window
 
@@ -34,8 +35,6 @@ _DATE_IN_NAME = re.compile(
 )
 
 Bytes = npt.NDArray[np.uint8]
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _MAX = round(datetime.datetime(MAX_YEAR, 12, 31, tzinfo=datetime.UTC).timestamp()) * MICROSECONDS
 

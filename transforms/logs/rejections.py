@@ -1,4 +1,4 @@
-"""What becomes of each record of a block: the first judgement holds, and every record gets one."""
+"""Which records of a block are used, ignored or rejected: the first decision about a record holds."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from semrank.schemas.tables import CLICKS, REJECTS, conform
+from semrank.transforms.columnar.arrays import Bools, Int64s
 from semrank.transforms.logs.visits import VISITS, LogBatch
 from semrank.transforms.streams.batch import MAX_REJECT_CHARS
-
-Bools = npt.NDArray[np.bool_]
 
 LAYOUT_UNKNOWN = "layout-unknown"
 
@@ -21,34 +19,34 @@ Quote = Callable[[int], str]
 """The text that a reject row quotes of record number i."""
 
 
-class Fates:
-    """Judgements over the n records of a block.
+class Rejections:
+    """Decisions about the n records of a block.
 
     Attributes:
-        alive: records not judged yet, bool[n]. The reader uses what is left in the end.
+        alive: records without a decision, bool[n]; those that are left in the end are used.
     """
 
     def __init__(self, count: int) -> None:
         self.alive: Bools = np.ones(count, dtype=np.bool_)
         self.ignored: Counter[str] = Counter()
-        self.rejected: list[tuple[str, npt.NDArray[np.int64]]] = []
+        self.rejected: list[tuple[str, Int64s]] = []
 
     def ignore(self, reason: str, mask: Bools) -> None:
-        """Leave records aside on purpose."""
+        """Ignores records, for example requests of robots."""
         struck = int(np.count_nonzero(mask & self.alive))
         if struck:
             self.ignored[reason] += struck
             self.alive = self.alive & ~mask
 
     def reject(self, reason: str, mask: Bools) -> None:
-        """Give records up as unusable."""
+        """Rejects records that can't be used."""
         struck = np.flatnonzero(mask & self.alive)
         if len(struck):
             self.rejected.append((reason, struck))
             self.alive = self.alive & ~mask
 
     def reject_each(self, reasons: pa.StringArray) -> None:
-        """Give records up for a reason of their own; null is no reason, string[n]."""
+        """Rejects records, each for its own reason, string[n]; a null rejects nothing."""
         for reason in reasons.unique().drop_null().to_pylist():
             self.reject(reason, truths(pa.compute.equal(reasons, reason)))
 
@@ -58,8 +56,8 @@ def truths(values: pa.BooleanArray) -> Bools:
     return np.asarray(values.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-class Tally:
-    """The balance of a block, from several runs of records judged by themselves.
+class Balance:
+    """Counts of a block's records by outcome, with its clicks, visits and rejects.
 
     Attributes:
         unreadable: reason of records that fit no layout of the format; "record-truncated" while the last line of a
@@ -77,38 +75,38 @@ class Tally:
         self._visits: list[pa.Table] = []
 
     def ignore(self, reason: str, records: int) -> None:
-        """Count records left aside on purpose."""
+        """Counts ignored records."""
         if records:
             self._ignored[reason] += records
 
     def reject(self, reason: str, quoted: str) -> None:
-        """Count a record given up, and quote it."""
+        """Counts a rejected record, and quotes it."""
         self._rejected[reason] += 1
         self._rejects.append((reason, quoted[:MAX_REJECT_CHARS]))
 
     def reject_line(self, quoted: str) -> None:
-        """Count a record that fits no layout of the format, and quote it."""
+        """Counts a record that fits no layout of the format, and quotes it."""
         self.reject(self.unreadable, quoted)
 
-    def settle(self, fates: Fates, quote: Quote) -> None:
-        """Take over the judgements of a run of records; those still alive are used."""
-        self._used += int(np.count_nonzero(fates.alive))
-        self._ignored.update(fates.ignored)
-        for reason, struck in fates.rejected:
+    def settle(self, rejections: Rejections, quote: Quote) -> None:
+        """Adds the decisions about some records; those without one are used."""
+        self._used += int(np.count_nonzero(rejections.alive))
+        self._ignored.update(rejections.ignored)
+        for reason, struck in rejections.rejected:
             for record in struck.tolist():
                 self.reject(reason, quote(record))
 
     def use(self, records: int) -> None:
-        """Count records as used."""
+        """Counts records as used."""
         self._used += records
 
     def add_clicks(self, clicks: pa.Table) -> None:
-        """Add rows of `CLICKS`."""
+        """Adds rows of `CLICKS`."""
         if clicks.num_rows:
             self._clicks.append(conform(clicks, CLICKS))
 
     def add_visits(self, visits: pa.Table) -> None:
-        """Add rows of `VISITS`."""
+        """Adds rows of `VISITS`."""
         if visits.num_rows:
             self._visits.append(conform(visits, VISITS))
 
