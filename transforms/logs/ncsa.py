@@ -171,7 +171,6 @@ def _usual(lines: Lines, quotes: Int32s, hosted: bool) -> tuple[Bools, Requests 
     """
     content, one = lines.content, np.int32(1)
     combined = quotes.shape[1] >= _COMBINED_QUOTES
-    forwarded = quotes.shape[1] == _MAIN_QUOTES
     names = 3 if hosted else 2
     times = quotes[:, 0] - np.int32(_TIME_BYTES + 2)
     before = _spaces(content, lines.starts, times - np.int32(2), names, _NAMES_BYTES)
@@ -192,9 +191,8 @@ def _usual(lines: Lines, quotes: Int32s, hosted: bool) -> tuple[Bools, Requests 
             fits &= quotes[:, closing + 1] - quotes[:, closing] == 2
         end = quotes[:, -1] + one
         fits &= (end == lines.ends) | (content[np.minimum(end, len(content) - 1)] == SPACE)
-    for start, stop in ((quotes[:, 1] + np.int32(2), after[:, 0]), (after[:, 0] + one, stops)):
-        figure = content[np.clip(start, 0, len(content) - 1)]
-        fits &= (stop > start) & ((figure == _DASH) | ((figure >= _ZERO) & (figure <= _NINE)))
+    fits &= _are_numbers(content, quotes[:, 1] + np.int32(2), after[:, 0])
+    fits &= _are_numbers(content, after[:, 0] + one, stops)
     bounds = np.concatenate([lines.starts[:, None] - one, before], axis=1)
     fits &= _names_fit(content, bounds, hosted)
     when = apache_times(slices(lines.data, np.where(fits, times, 0), np.where(fits, times + np.int32(_TIME_BYTES), 0)))
@@ -222,8 +220,15 @@ def _usual(lines: Lines, quotes: Int32s, hosted: bool) -> tuple[Bools, Requests 
         referrer=between(quotes[:, 2] + one, quotes[:, 3]) if combined else None,
         agent=agent,
         quote=lambda record: quote_line(lines.text(record)),
-        forwarded=between(quotes[:, 6] + one, quotes[:, 7]) if forwarded else None,
+        forwarded=between(quotes[:, 6] + one, quotes[:, 7]) if quotes.shape[1] == _MAIN_QUOTES else None,
     )
+
+
+def _are_numbers(content: Bytes, starts: Int32s, stops: Int32s) -> Bools:
+    """Which of the words [starts[i], stops[i]) begin as a number, or are a dash."""
+    figure = content[np.clip(starts, 0, len(content) - 1)]
+    found: Bools = (stops > starts) & ((figure == _DASH) | ((figure >= _ZERO) & (figure <= _NINE)))
+    return found
 
 
 def _names_fit(content: Bytes, bounds: Int32s, hosted: bool) -> Bools:
