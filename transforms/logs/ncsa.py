@@ -207,7 +207,6 @@ def _usual(lines: Lines, quotes: Int32s, hosted: bool) -> tuple[Bools, Requests 
 
     account = between(bounds[:, -1] + one, times - np.int32(2))
     method, target = split_requests(lines.data, quotes[:, 0] + one, quotes[:, 1])
-    agent = slices(lines.data, quotes[:, 4] + one, quotes[:, 5]) if combined else None
     return fits, Requests(
         client=between(bounds[:, client] + one, bounds[:, client + 1]),
         account=None if account.are_all(_DASH) else account,
@@ -218,7 +217,7 @@ def _usual(lines: Lines, quotes: Int32s, hosted: bool) -> tuple[Bools, Requests 
         secure=None,
         status=slices(lines.data, quotes[:, 1] + np.int32(2), after[fits, 0]),
         referrer=between(quotes[:, 2] + one, quotes[:, 3]) if combined else None,
-        agent=agent,
+        agent=slices(lines.data, quotes[:, 4] + one, quotes[:, 5]) if combined else None,
         quote=lambda record: quote_line(lines.text(record)),
         forwarded=between(quotes[:, 6] + one, quotes[:, 7]) if quotes.shape[1] == _MAIN_QUOTES else None,
     )
