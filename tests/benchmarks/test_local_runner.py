@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import local_runner
+from benchmarks.harness import Command, Measurement
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -19,18 +20,37 @@ def last_commit() -> str:
     return done.stdout.strip()
 
 
-def test_it_compares_runners_workers_and_commits() -> None:
-    commit = last_commit()
-    results = local_runner.run(quick=True, pages=300, earlier=commit)
+def test_it_compares_runners_and_workers() -> None:
+    results = local_runner.run(quick=True, pages=300)
     assert [(result["name"].removeprefix("local_runner: "), result["peer"], result["aim"]) for result in results] == [
         ("rank the sample", "Beam's FnApiRunner", 0.3),
         ("rank the sample on Flink", "the local runner", None),
         ("rank, two workers", "one worker", 0.6),
         ("ingest, two workers", "one worker", 0.6),
-        ("rank, an earlier commit", f"commit {commit}", 0.4),
     ]
     assert 0 < (results[0]["cpu_ratio"] or 0) < 1
-    assert "memory " in results[-1]["note"]
+
+
+def test_it_compares_with_an_earlier_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both rank the same seeds, each a snapshot that its own code made; nothing is run here."""
+    given: list[tuple[str, ...]] = []
+
+    def measured(sides: list[Command], _: int) -> list[Measurement]:
+        given.extend(side.words for side in sides)
+        return [Measurement(3.0, 2.0, 40), Measurement(10.0, 8.0, 50)][: len(sides)]
+
+    monkeypatch.setattr(local_runner, "interleaved", measured)
+    commit = last_commit()
+    result = local_runner._earlier(tmp_path, 300, commit)
+    assert (result["peer"], result["ratio"], result["aim"]) == (f"commit {commit}", 0.3, 0.4)
+    assert "memory 0.80 of the peer's, aim 0.5" in result["note"]
+    ingest, ours, theirs = given
+    assert ingest[: len(theirs[:5])] == theirs[:5]
+    assert f"{tmp_path}/earlier" in theirs
+    assert f"{tmp_path}/earlier" not in ours
+    for words, snapshot in ((ours, "snapshot"), (theirs, "earlier-snapshot")):
+        assert words[words.index("--snapshot") + 1] == f"{tmp_path}/{snapshot}"
+        assert words[words.index("--seeds") + 1] == f"{tmp_path}/seeds.txt"
 
 
 def test_a_commit_is_unpacked_and_run_by_its_own_code(tmp_path: Path) -> None:

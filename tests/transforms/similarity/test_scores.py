@@ -75,8 +75,9 @@ def naive_intension(a: list[int], b: list[int], hierarchy: WeightedHierarchy, no
     if not a or not b:
         return 0.0
     small, large = sorted((a, b), key=len)
+    values = {(x, y): ics(hierarchy, x, y) for x in a for y in b}
     best = max(
-        sum(ics(hierarchy, x, y) if small is a else ics(hierarchy, y, x) for x, y in zip(small, chosen, strict=True))
+        sum(values[(x, y) if small is a else (y, x)] for x, y in zip(small, chosen, strict=True))
         for chosen in itertools.permutations(large, len(small))
     )
     return best / (len(small) if norm == "min" else len(large))
