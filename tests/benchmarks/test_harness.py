@@ -30,6 +30,9 @@ from benchmarks.harness import (
 MEGABYTE = 1 << 20
 
 
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
 def spend(seconds: float, size: int = 0) -> None:
     """Keeps a processor busy, and so many bytes in use."""
     held = b"x" * size
@@ -139,6 +142,8 @@ def test_all_benchmarks_are_found() -> None:
     expected = {"click_counts", "closed_sets", "relations", "round_growth", "similarity", "startup", "warc_ingest"}
     assert expected <= set(benchmark_names())
     assert not {"generate", "guard", "harness", "__main__"} & set(benchmark_names())
+    for name in benchmark_names():
+        assert "\ndef run(" in (BENCHMARKS / f"{name}.py").read_text(encoding="utf-8"), name
 
 
 @pytest.mark.parametrize(("ours", "peer", "met"), [(1.0, 4.0, True), (2.0, 4.0, True), (3.0, 4.0, False)])
