@@ -134,31 +134,13 @@ class PageLinks:
 
     def link(self, href: str, anchor: str | None, rel: str | None) -> None:
         """Take a link: its reference, text and relations; where the cap is reached (`is_full`), it is only counted."""
-        if not self._is_over_cap():
-            self._link(href, anchor, rel)
-
-    def frame(self, src: str) -> None:
-        """Take a frame, whose page is where this page leads; without an address it is empty."""
-        if src.strip() and not self._is_over_cap():
-            before = len(self.targets)
-            self._link(src, None, None)
-            self.counters["links-from-frames"] += len(self.targets) - before
-
-    def _is_over_cap(self) -> bool:
-        """Count a reference; whether it is one too many, which is counted, too."""
-        if self.is_full:
-            self.counters["links-over-cap"] += 1
-            return True
-        self._seen += 1
-        self.is_full = self._seen >= self._max_links
-        return False
-
-    def _link(self, href: str, anchor: str | None, rel: str | None) -> None:
-        if "#" in href and self._is_own_base and href.lstrip().startswith("#"):
-            self.counters["links-to-fragment"] += 1
+        if self._is_over_cap():
             return
         url, reason = plainly_resolved(href, self._root), None
         if url is None:
+            if self._is_own_base and href.lstrip().startswith("#"):
+                self.counters["links-to-fragment"] += 1
+                return
             known = self._known.get(href)  # a fifth to a half of a page's links repeat others
             if known is None:
                 known = self._known[href] = canonical_url(href, self._base)
@@ -172,18 +154,36 @@ class PageLinks:
         else:
             self.bad.append((reason or "url-invalid", href.strip()))
 
+    def _is_over_cap(self) -> bool:
+        """Count a reference; whether it is one too many, which is counted, too."""
+        if self.is_full:
+            self.counters["links-over-cap"] += 1
+            return True
+        self._seen += 1
+        self.is_full = self._seen >= self._max_links
+        return False
+
+    def frame(self, src: str) -> None:
+        """Take a frame, whose page is where this page leads; without an address it is empty."""
+        if src.strip():
+            before = len(self.targets)
+            self.link(src, None, None)
+            self.counters["links-from-frames"] += len(self.targets) - before
+
     def refresh_to(self, content: str) -> None:
         """Take the content of a refresh meta element or header; the first that leads elsewhere at once counts."""
         found = parse_refresh(content)
-        if found is None or self._is_over_cap():
+        if found is None:
             return
         seconds, address = found
         url, reason = canonical_url(address, self._base)
-        if url is None:
-            self.bad.append((reason or "url-invalid", content[:MAX_REFRESH_CHARS]))
-        elif url != self._url:
-            if seconds > MAX_REFRESH_SECONDS:
-                self._link(address, None, None)
+        if url == self._url:
+            return
+        if url is not None and seconds > MAX_REFRESH_SECONDS:
+            self.link(address, None, None)
+        elif not self._is_over_cap():
+            if url is None:
+                self.bad.append((reason or "url-invalid", content[:MAX_REFRESH_CHARS]))
             elif self.refresh is None:
                 self.refresh = url
 
