@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from semrank.transforms.crawls import media
 from semrank.transforms.streams import inflate
@@ -140,6 +141,15 @@ def combined_headers(values: Mapping[str, Sequence[str]]) -> dict[str, str]:
         else:
             combined[name] = next(filter(None, several), "")
     return combined
+
+
+def headers_of_json(told: Mapping[str, Any]) -> dict[str, str]:
+    """Headers by lower-case name, as `combined_headers` gives them, of a JSON object; repeated ones are lists in it."""
+    values: dict[str, list[str]] = {}
+    for name, value in told.items():
+        several = value if isinstance(value, list) else [value]
+        values.setdefault(name.lower(), []).extend(one for one in several if isinstance(one, str))
+    return combined_headers({name: several for name, several in values.items() if several})
 
 
 def header_text(value: bytes) -> str:

@@ -11,6 +11,7 @@ Items have the fields that their authors gave them, so each column is looked for
 | text | text, content, body; html, body_html, which are HTML however they begin |
 | language | language, lang |
 | links | links, outlinks: URLs, or objects with url or href, text or anchor, nofollow |
+| headers | headers, response_headers: X-Robots-Tag, Refresh and Location of the response |
 | aliases | redirect_urls, redirected_from: the URLs that were passed through |
 
 Each may be a list of one value, as item loaders without an output processor give it. Text that is HTML is read as a
@@ -28,7 +29,14 @@ from semrank.transforms.crawls.bounded import UnreadableError, read_page
 from semrank.transforms.crawls.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language, text_of_markup
 from semrank.transforms.crawls.links import PageLinks, squeeze
 from semrank.transforms.crawls.media import XHTML_TYPES, computed_type, looks_like_markup
-from semrank.transforms.crawls.pages import REDIRECT, CrawlLimits, Fetch, page, settle_status
+from semrank.transforms.crawls.pages import (
+    REDIRECT,
+    CrawlLimits,
+    Fetch,
+    page,
+    settle_status,
+)
+from semrank.transforms.crawls.payload import headers_of_json
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch, well_formed
 from semrank.transforms.streams.json_lines import parse_object, read_lines, status_code
 from semrank.transforms.streams.languages import language_code
@@ -45,6 +53,7 @@ HTML_FIELDS = ("html", "body_html")
 TEXT_FIELDS = ("text", "content", "body", *HTML_FIELDS)
 LANGUAGE_FIELDS = ("language", "lang")
 LINK_FIELDS = ("links", "outlinks")
+HEADER_FIELDS = ("headers", "response_headers")
 _TRUE = frozenset({"true", "1", "1.0", "yes"})
 PASSED_FIELDS = ("redirect_urls", "redirected_from")
 
@@ -97,13 +106,21 @@ def _settle(builder: BatchBuilder, item: Mapping[str, Any], raw: Any, described:
         origin = canonical_url(passed).url
         if origin is not None and origin != url:
             builder.append("aliases", (origin, url, fetched_at, REDIRECT))
-    if settle_status(builder, fetch, None):
-        return
+    told_headers = _single(_first(item, HEADER_FIELDS))
+    headers = headers_of_json(told_headers) if isinstance(told_headers, dict) else {}
+    if not settle_status(builder, fetch, headers.get("location")):
+        _settle_content(builder, fetch, item, headers, limits)
+
+
+def _settle_content(
+    builder: BatchBuilder, fetch: Fetch, item: Mapping[str, Any], headers: Mapping[str, str], limits: CrawlLimits
+) -> None:
     content = _text(item, TEXT_FIELDS)
     title = _shown(_text(item, ("title",)))
     language = language_code(_text(item, LANGUAGE_FIELDS))
     listed = _listed(_first(item, LINK_FIELDS))
-    links = PageLinks(url, limits.max_links, limits.robots_name)
+    links = PageLinks(fetch.url, limits.max_links, limits.robots_name)
+    links.robots.header(headers.get("x-robots-tag", ""))
     if listed is not None:
         _take_links(listed, links)
     if content is not None and (_has_html(item) or looks_like_markup(content)):
@@ -111,12 +128,15 @@ def _settle(builder: BatchBuilder, item: Mapping[str, Any], raw: Any, described:
         html = read_page(
             body,
             seconds=limits.record_seconds,
-            url=url,
+            url=fetch.url,
             charset="utf-8",
+            robots=headers.get("x-robots-tag"),
+            refresh=headers.get("refresh"),
             max_links=limits.max_links,
             robots_name=limits.robots_name,
             xml=computed_type(None, body) in XHTML_TYPES,
         )
+        links.robots = html.links.robots
         page(
             builder,
             fetch,
@@ -126,12 +146,13 @@ def _settle(builder: BatchBuilder, item: Mapping[str, Any], raw: Any, described:
             links=links if listed is not None else html.links,
         )
         return
+    builder.count("noindex", int(links.noindex))
     text = None if content is None else content[:MAX_TEXT_CHARS].strip()
     page(
         builder,
         fetch,
-        title=squeeze(title, MAX_TITLE_CHARS),
-        text=text,
+        title=None if links.noindex else squeeze(title, MAX_TITLE_CHARS),
+        text="" if links.noindex else text,
         language=language or guess_language(text),
         links=links,
     )

@@ -18,7 +18,7 @@ from semrank.transforms.crawls.html import MAX_TITLE_CHARS
 from semrank.transforms.crawls.links import PageLinks, squeeze
 from semrank.transforms.crawls.media import HTML_TYPES, media_type
 from semrank.transforms.crawls.pages import CrawlLimits, Fetch, page, settle_revisit, settle_status
-from semrank.transforms.crawls.payload import combined_headers
+from semrank.transforms.crawls.payload import headers_of_json
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.dates import microseconds
 from semrank.transforms.streams.json_lines import parse_json, status_code
@@ -80,21 +80,12 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
     )
     if fetch.fetched_at is None:
         builder.count("date-missing-or-invalid")
-    headers = _headers(_member(http, "Headers"))
+    headers = headers_of_json(_member(http, "Headers"))
     if kind.lower() == "revisit":
         told = {name.lower(): value for name, value in about.items() if isinstance(value, str)}
         settle_revisit(builder, fetch, headers if http else None, told, limits.robots_name)
     elif not settle_status(builder, fetch, headers.get("location")):
         _settle_page(builder, fetch, headers, _member(http, "HTML-Metadata"), limits)
-
-
-def _headers(told: dict[str, Any]) -> dict[str, str]:
-    """The headers by lower-case name; repeated ones are lists, or differ in case."""
-    values: dict[str, list[str]] = {}
-    for name, value in told.items():
-        several = value if isinstance(value, list) else [value]
-        values.setdefault(name.lower(), []).extend(one for one in several if isinstance(one, str))
-    return combined_headers({name: several for name, several in values.items() if several})
 
 
 def _settle_page(

@@ -527,3 +527,18 @@ def test_what_a_crawl_tells_beside_its_archive_does_not_outdate_it(told: str) ->
     (page,) = (row for row in newest.pages.to_pylist() if row["url"] == URL)
     assert (page["title"], page["text"], page["status"], page["fetched_at"]) == ("T", TEXT, 200, NOON)
     assert newest.history.num_rows == 0
+
+
+def test_headers_of_scrapys_responses_count_as_those_of_archives() -> None:
+    html = {"url": URL, "html": "<title>T</title><a href=/a>words</a>"}
+    hidden = from_scrapy(html | {"headers": {"X-Robots-Tag": ["otherbot: nofollow", "noindex"]}})
+    assert ([row["title"] for row in hidden["pages"]], hidden["counters"]["noindex"]) == ([None], 1)
+    assert [row["nofollow"] for row in hidden["links"]] == [False]
+    plain = from_scrapy({"url": URL, "text": "words", "headers": {"x-robots-tag": "none"}})
+    assert ([row["text"] for row in plain["pages"]], plain["counters"]["noindex"]) == ([""], 1)
+    listed = from_scrapy({"url": URL, "html": "<meta name=robots content=nofollow>words", "links": ["/a"]})
+    assert [row["nofollow"] for row in listed["links"]] == [True]
+    found = from_scrapy(
+        html | {"headers": {"Refresh": "0;url=/r"}}, {"url": URL, "status": 301, "headers": {"Location": ["/l"]}}
+    )
+    assert [row["target_url"].rpartition("/")[2] for row in found["aliases"]] == ["r", "l"]
