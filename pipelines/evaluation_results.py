@@ -127,16 +127,18 @@ def summary_rows(keys: Sequence[tuple[str, str]], values: Values, config: Evalua
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, SUMMARY.schema, strict=True)], schema=SUMMARY.schema)
 
 
+def measure_heading(measure: str, pages: int) -> str:
+    """The heading of a measure that is taken after some pages, as in "F@200"."""
+    if measure in ("harvest_area", "seconds"):
+        return measure.removeprefix("harvest_")
+    return f"{'F' if measure == 'f_measure' else measure}@{pages}"
+
+
 def summary_text(summary: pa.Table, rankers: Sequence[str], config: EvaluationConfig) -> str:
     """The means as a table for people, with their intervals."""
     found = {(row["ranker"], row["mode"], row["measure"]): row for row in summary.to_pylist()}
-    heads = [
-        f"harvest@{_harvest_pages(config.budget)}",
-        f"recall@{config.budget}",
-        f"F@{config.budget}",
-        "area",
-        "seconds",
-    ]
+    pages = {"harvest": _harvest_pages(config.budget)}
+    heads = [measure_heading(measure, pages.get(measure, config.budget)) for measure in MEASURES]
     lines: list[str] = []
     for mode in config.modes:
         cells = [["mode " + mode, *heads]]

@@ -31,6 +31,7 @@ from semrank.pipelines.answers import answer
 from semrank.pipelines.config import round_config
 from semrank.pipelines.crawl import RoundFigures, crawl_figures, folder_name
 from semrank.pipelines.evaluation_plots import mean_curves, mean_sweeps
+from semrank.pipelines.evaluation_results import measure_heading
 from semrank.pipelines.manifest import Manifest
 from semrank.pipelines.options import add_options, option, read_options, required
 from semrank.pipelines.topic import stored_topic
@@ -488,8 +489,8 @@ def _evaluation_facts(folder: str) -> tuple[str, str, dict[str, Any]]:
             ["pages per crawl", f"{pages:,}"],
         ],
         "note": "Means over topics with 95 % bootstrap intervals. Bold: the best of a column. \u25b2 and \u25bc: above "
-        "or below the first ranker, the interval of the paired difference excluding 0. omniscient knows the labels: "
-        "no ranker can do better.",
+        "or below the first ranker, the interval of the paired difference excluding 0. omniscient knows the labels "
+        "and takes relevant pages first: about the best that can be reached.",
         "curves_note": (
             "Means over all crawls. A crawl that ran out of candidates keeps its last values: its relevant pages, "
             "recall and seconds stay as they were, and its harvest rate is that of the pages it was allowed."
@@ -504,7 +505,7 @@ def _pivots(summary: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Mode -> its measures, and a row for each ranker with the summary's row of each measure."""
     modes: dict[str, dict[str, dict[str, Any]]] = {}
     for row in summary:
-        name = row["measure"] if row["measure"] == "seconds" else f"{row['measure']}@{row['pages']}"
+        name = measure_heading(row["measure"], row["pages"])
         modes.setdefault(row["mode"], {}).setdefault(row["ranker"], {"ranker": row["ranker"]})[name] = row
     return {
         mode: {"measures": [name for name in next(iter(rows.values())) if name != "ranker"], "rows": [*rows.values()]}

@@ -168,7 +168,7 @@ function curves(lines, { x, y, width = 420, height = 270 }) {
   return make("figure", {}, make("figcaption", {}, make("b", {}, y)), picture, legend);
 }
 
-const NODE_WIDTH = 116, STEP = 80;
+const NODE_WIDTH = 138, STEP = 80;
 const cut = (text, most) => (text.length > most ? text.slice(0, most - 1) + "\u2026" : text);
 
 function diagram({ nodes, edges }, describe, label) {
