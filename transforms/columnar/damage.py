@@ -28,7 +28,7 @@ UNREADABLE = (
 """What Arrow raises for damaged files, exceptions of its C++ code as Cython translates them among them."""
 
 
-BATCH_MEMORY, GROUP_MEMORY = 1 << 30, 1 << 32
+BATCH_MEMORY, GROUP_MEMORY = 1 << 29, 1 << 32
 """Bytes that reading a batch, or a whole row group, may take, where the system can hold a process to it.
 
 Nothing in a file tells beforehand what they take: pages are decompressed whole, and few bytes may stand for any number
@@ -65,17 +65,19 @@ class BoundedFile(pq.ParquetFile):  # type: ignore[misc]
     def iter_batches(self, *arguments: Any, **options: Any) -> Iterator[pa.RecordBatch]:
         """As `ParquetFile.iter_batches`; also raises MemoryError."""
         batches = super().iter_batches(*arguments, **options)
-        while True:
-            with bounded_memory(BATCH_MEMORY):
-                batch = next(batches, None)
-            if batch is None:
-                return
+        while (batch := _next_batch(batches)) is not None:
             yield batch
+            del batch  # before the next one is there
 
     def read_row_group(self, *arguments: Any, **options: Any) -> pa.Table:
         """As `ParquetFile.read_row_group`; also raises MemoryError."""
         with bounded_memory(GROUP_MEMORY):
             return super().read_row_group(*arguments, **options)
+
+
+def _next_batch(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+    with bounded_memory(BATCH_MEMORY):
+        return next(batches, None)
 
 
 def unreadable(source: str, cause: BaseException) -> InputError:

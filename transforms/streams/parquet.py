@@ -122,6 +122,7 @@ def read_batches(
         if batch is None:
             return
         yield from _bounded(pa.Table.from_batches([batch]).select(_first_of_each(batch.schema)))
+        del batch
 
 
 def _batches(
@@ -146,6 +147,7 @@ def _batches(
                 if begin > done:
                     yield batch.slice(max(0, batch.num_rows - (begin - done)))
                     done = begin
+                del batch, column  # before the next one is there
         except MemoryError:
             if number == len(ways):
                 raise
@@ -284,8 +286,9 @@ def _plain_texts(column: pa.DictionaryArray) -> pa.Array:
     size = int(lengths.sum())
     if len(column) * texts.nbytes <= _SKEW * max(1, len(texts)) * (size + READ_BYTES):
         return column.dictionary_decode()
-    values = texts.to_pylist()
-    content = b"".join([values[index] or b"" for index in column.indices.drop_null().to_pylist()])
+    used, places = np.unique(column.indices.drop_null().to_numpy(), return_inverse=True)
+    values = texts.take(pa.array(used)).to_pylist()
+    content = b"".join([values[place] or b"" for place in places.tolist()])
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     nulls = pc.is_null(column, nan_is_null=False).to_numpy(zero_copy_only=False)
     valid = pa.py_buffer(np.packbits(~nulls, bitorder="little").tobytes())
