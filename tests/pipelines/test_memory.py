@@ -22,10 +22,9 @@ from semrank.pipelines.memory import worker_memory
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.pipelines.runtime import _user_error, beam_options
 from semrank.schemas.errors import InputError
-from semrank.transforms.columnar import beam as columnar_beam
 from semrank.transforms.columnar.worker_memory import OWN_BYTES
 from semrank.transforms.crawls.memory import MOVES
-from semrank.transforms.ranking.memory import HELD
+from tests.support.stages import HELD, stages_of
 
 ROOT = Path(__file__).resolve().parents[2]
 GIB = 1 << 30
@@ -208,7 +207,7 @@ def test_every_state_is_held_by_a_stage(web: Input, tmp_path: Path) -> None:
     """And a formula names inputs that the stages which hold it have."""
     found: dict[str, set[str]] = {}
     for options in ROUNDS:
-        for held, sides in columnar_beam.stages_of(built(web, tmp_path, *options)).values():
+        for held, sides in stages_of(built(web, tmp_path, *options)).values():
             found.setdefault(held.state, set()).update(sides)
     for held in HELD:
         if held is MOVES:

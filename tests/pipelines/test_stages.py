@@ -15,8 +15,9 @@ from semrank.pipelines import rank
 from semrank.pipelines.config import PROFILES, round_config
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.pipelines.runtime import beam_options
-from semrank.transforms.columnar.beam import ReadParquet, stages_of
+from semrank.transforms.columnar.beam import ReadParquet
 from tests.support.snapshots import write_snapshot
+from tests.support.stages import stages_of
 
 MOST_STAGES, MOST_EXCHANGES = 60, 15
 """Of a round of a profile; each is a start of workers, and a wait, on Flink and Dataflow."""

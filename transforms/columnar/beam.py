@@ -337,20 +337,6 @@ class _MemoryLimit(PipelineVisitor):
             fn.worker_memory = self._worker_memory
 
 
-def stages_of(pipeline: beam.Pipeline) -> dict[str, tuple[Held, tuple[str, ...]]]:
-    """What each stage of a pipeline holds, and the names of the inputs that it holds whole."""
-    found: dict[str, tuple[Held, tuple[str, ...]]] = {}
-
-    class Stages(PipelineVisitor):
-        def visit_transform(self, transform_node: AppliedPTransform) -> None:
-            fn = getattr(transform_node.transform, "fn", None)
-            if isinstance(fn, _StageDoFn):
-                found[fn._stage] = fn.holds, fn._side_names
-
-    pipeline.visit(Stages())
-    return found
-
-
 class MapTables(beam.PTransform[Any, Any]):
     """Applies `function(table, **sides)` to every table.
 

@@ -82,14 +82,14 @@ class RankBySemRank(beam.PTransform[Any, Any]):
         lattice = {"bundles": base_bundles, "objects": base, **words} | MineConcepts("base", self._min_support)
 
         sizes = current | MapTables("measure context", mining.context_size)
-        ways = current | MapTables(
-            "choose way of mining",
-            _chosen_way,
+        by_strategy = current | MapTables(
+            "choose mining strategy",
+            _chosen_strategy,
             sides={"sizes": sizes},
             prepare=partial(mining.is_held, min_support=self._min_support),
             tags=(MAIN, SPREAD),
         )
-        held, spread = ways[MAIN], ways[SPREAD]
+        held, spread = by_strategy[MAIN], by_strategy[SPREAD]
         known = {"lattice": lattice, **words, **relations}
         whole = self._score_held(held, known)
         parts, top = self._score_spread(spread, known)
@@ -195,7 +195,7 @@ def _numbered(table: pa.Table, vocabulary: pa.Table | None) -> Iterator[tuple[st
     yield MAIN, numbered.filter(pc.invert(queued))
 
 
-def _chosen_way(objects: pa.Table, held: bool) -> Iterator[tuple[str, pa.Table]]:
+def _chosen_strategy(objects: pa.Table, held: bool) -> Iterator[tuple[str, pa.Table]]:
     yield (MAIN if held else SPREAD), objects
 
 

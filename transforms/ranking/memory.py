@@ -1,12 +1,10 @@
-"""What the stages of the rankers hold whole on a worker, and all states that any stage holds."""
+"""What the stages of the rankers hold whole on a worker."""
 
 from __future__ import annotations
 
-from semrank.transforms.columnar.worker_memory import OTHER, Held
-from semrank.transforms.context.memory import DESCRIBED, HARVEST
-from semrank.transforms.crawls.memory import MOVES
-from semrank.transforms.lattice.memory import CONTEXT, LOWER_LATTICE
-from semrank.transforms.weblog.memory import RELATIONS, VOCABULARY
+from semrank.transforms.columnar.worker_memory import Held
+from semrank.transforms.lattice.memory import LOWER_LATTICE
+from semrank.transforms.weblog.memory import RELATIONS
 
 HIERARCHY = Held("relations as a hierarchy", 4.0, RELATIONS.lower)
 
@@ -24,18 +22,3 @@ LATTICE = Held(
 NAMED_LATTICE = Held("base concepts with URLs and words", 4.0, LOWER_LATTICE, {"lattice": 30.0})
 
 GRAPH = Held("graph", 9.0, "--level host, or --host-quality equal")
-
-HELD = (
-    HARVEST,
-    VOCABULARY,
-    RELATIONS,
-    HIERARCHY,
-    CONTEXT,
-    LATTICE,
-    NAMED_LATTICE,
-    DESCRIBED,
-    GRAPH,
-    MOVES,
-    OTHER,
-)
-"""All states that a stage holds."""

@@ -15,8 +15,8 @@ from semrank.transforms.columnar import beam as columnar_beam
 from semrank.transforms.columnar import worker_memory
 from semrank.transforms.columnar.beam import GatherTables, MapTables, limit_memory
 from semrank.transforms.columnar.worker_memory import OWN_BYTES, Held, Meter, check_held, machine_bytes
-from semrank.transforms.ranking.memory import HELD
 from semrank.transforms.weblog.memory import RELATIONS, VOCABULARY
+from tests.support.stages import HELD
 
 MIB = 1 << 20
 

@@ -12,7 +12,7 @@ import pytest
 
 from semrank.schemas.errors import InputError
 from semrank.transforms.ranking import registry
-from semrank.transforms.ranking.memory import HELD
+from tests.support.stages import HELD
 
 ROOT = Path(__file__).resolve().parents[3]
 
