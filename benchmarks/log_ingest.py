@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from benchmarks.harness import Result, interleaved
-from semrank.transforms.logs import combined
+from semrank.transforms.logs.formats import FORMATS
 from semrank.transforms.logs.options import LogOptions
 
 LINES = 1_000_000
@@ -92,7 +92,7 @@ def read_with_ours(path: Path) -> dict[str, int]:
     options = LogOptions(user_salt="benchmark-key", site=SITE, site_search=("q",))
     records = used = 0
     with path.open("rb") as stream:
-        for batch in combined.read(stream, source=str(path), options=options):
+        for batch in FORMATS["combined"].read(stream, source=str(path), options=options):
             records, used = records + batch.records, used + batch.used
     return {"records": records, "used": used}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import log_ingest
-from semrank.transforms.logs import combined
+from semrank.transforms.logs.formats import FORMATS
 from semrank.transforms.logs.options import LogOptions
 
 LINES = 3_000
@@ -18,7 +18,7 @@ def test_the_log_has_page_views_robots_assets_and_dirt(tmp_path: Path) -> None:
     log_ingest.write_log(path, LINES)
     options = LogOptions(user_salt="benchmark-key", site=log_ingest.SITE)
     with path.open("rb") as stream:
-        batches = list(combined.read(stream, source=str(path), options=options))
+        batches = list(FORMATS["combined"].read(stream, source=str(path), options=options))
     assert sum(batch.records for batch in batches) == LINES
     assert sum(batch.used for batch in batches) > LINES / 3
     assert sum(batch.ignored["robot"] for batch in batches) > LINES / 10

@@ -23,7 +23,7 @@ from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.rejections import Balance
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.quotes import quote_line
-from semrank.transforms.streams.spans import Fields, Lines, separate
+from semrank.transforms.streams.spans import SPACE, TAB, Fields, Lines, separate
 from semrank.transforms.streams.times import written_times
 
 _DIRECTIVE = ord("#")
@@ -58,9 +58,28 @@ class Dialect:
     percent: bool
 
 
-def read_extended(stream: BinaryIO, stage: str, options: LogOptions, dialect: Dialect) -> Iterator[LogBatch]:
-    """Page views of a log in this format."""
-    return read_access_log(stream, stage, options, _ExtendedReader(dialect))
+IIS = Dialect(SPACE, plus_is_space=True, percent=False)
+CLOUDFRONT = Dialect(TAB, plus_is_space=False, percent=True)
+
+
+def read(
+    stream: BinaryIO,
+    *,
+    source: str,  # noqa: ARG001
+    options: LogOptions,
+    name: str,
+    dialect: Dialect,
+) -> Iterator[LogBatch]:
+    """Page views of a log in this format.
+
+    Args:
+        stream: whole lines from the file's beginning, perhaps compressed.
+        source: path of the file.
+        options: the key of user ids, the site and the site's search parameters.
+        name: name of the format, for rejects.
+        dialect: how the server writes it.
+    """
+    return read_access_log(stream, name, options, _ExtendedReader(dialect))
 
 
 class _ExtendedReader:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import BinaryIO, Protocol
 
 from semrank.schemas.errors import InputError
 from semrank.transforms.logs import (
     alb,
     aol,
-    cloudfront,
-    combined,
-    common,
+    extended,
     matomo,
+    ncsa,
     nginx_json,
     orcas,
     sogou,
     table,
-    vhost_combined,
-    w3c,
     wikipedia_clickstream,
     yandex,
 )
@@ -77,14 +75,24 @@ class LogFormat:
             )
 
 
+def _ncsa(name: str, *, with_host: bool) -> LogFormat:
+    read = partial(ncsa.read, name=name, with_host=with_host)
+    return LogFormat(name, read, needs_salt=True, needs_site=not with_host)
+
+
+def _extended(name: str, dialect: extended.Dialect) -> LogFormat:
+    read = partial(extended.read, name=name, dialect=dialect)
+    return LogFormat(name, read, splittable=_never, needs_salt=True)
+
+
 FORMATS: Mapping[str, LogFormat] = {
     log_format.name: log_format
     for log_format in (
         LogFormat(alb.FORMAT, alb.read, needs_salt=True),
         LogFormat(aol.FORMAT, aol.read),
-        LogFormat(cloudfront.FORMAT, cloudfront.read, splittable=_never, needs_salt=True),
-        LogFormat(combined.FORMAT, combined.read, needs_salt=True, needs_site=True),
-        LogFormat(common.FORMAT, common.read, needs_salt=True, needs_site=True),
+        _extended("cloudfront", extended.CLOUDFRONT),
+        _ncsa("combined", with_host=False),
+        _ncsa("common", with_host=False),
         LogFormat(matomo.FORMAT, matomo.read, splittable=_never, needs_salt=True),
         LogFormat(nginx_json.FORMAT, nginx_json.read, needs_salt=True),
         LogFormat(orcas.FORMAT, orcas.read),
@@ -96,8 +104,8 @@ FORMATS: Mapping[str, LogFormat] = {
             needs_salt=True,
             needs_columns=True,
         ),
-        LogFormat(vhost_combined.FORMAT, vhost_combined.read, needs_salt=True),
-        LogFormat(w3c.FORMAT, w3c.read, splittable=_never, needs_salt=True),
+        _ncsa("vhost-combined", with_host=True),
+        _extended("w3c", extended.IIS),
         LogFormat(wikipedia_clickstream.FORMAT, wikipedia_clickstream.read),
         LogFormat(yandex.FORMAT, yandex.read, record_start=yandex.RECORD_START),
     )

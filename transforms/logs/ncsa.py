@@ -15,15 +15,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.transforms.columnar.arrays import Bools, Int32s, Int64s
-from semrank.transforms.logs.access import AccessReader, Requests, split_requests
+from semrank.transforms.logs.access import AccessReader, Requests, read_access_log, split_requests
+from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.rejections import Balance, truths
 from semrank.transforms.logs.users import address_of
+from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.quotes import quote_line
 from semrank.transforms.streams.spans import (
     BACKSLASH,
@@ -62,6 +65,26 @@ _NAMED_PORT = re.compile(rb"(?=[^:]*[A-Za-z][^:]*:)[A-Za-z0-9_.-]+:[0-9]{1,5}")
 
 _ESCAPE = re.compile(rb"\\(x[0-9A-Fa-f]{2}|.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"v": b"\v", b"f": b"\f"}
+
+
+def read(
+    stream: BinaryIO,
+    *,
+    source: str,  # noqa: ARG001
+    options: LogOptions,
+    name: str,
+    with_host: bool,
+) -> Iterator[LogBatch]:
+    """Page views of a log in one of the formats; lines in its sister formats are read too.
+
+    Args:
+        stream: whole lines, perhaps compressed.
+        source: path of the file.
+        options: the key of user ids, the site and the site's search parameters.
+        name: name of the format, for rejects.
+        with_host: whether lines may begin with the host asked.
+    """
+    return read_access_log(stream, name, options, NcsaReader(with_host=with_host))
 
 
 @dataclass(frozen=True)
