@@ -165,19 +165,33 @@ ABOVE, BELOW = 4.0, 1.05
 )
 def test_formulas_tell_what_is_held(options: list[str], expected: set[str], web: Input, tmp_path: Path) -> None:
     # Workers elsewhere get copies of broadcast tables, which the local runner's stages share.
-    options = [*options, "--runner=DirectRunner"]
-    arguments = web.arguments(tmp_path / "round", *options, few="paper-2013" in options[0])
-    command = [sys.executable, "-m", "tests.pipelines.held_memory", str(tmp_path / "peaks.json"), *arguments]
-    subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
-    peaks = json.loads((tmp_path / "peaks.json").read_text(encoding="utf-8"))
-    large = {stage: found for stage, found in peaks.items() if sum(found["tables"].values()) >= LARGE}
-    assert expected <= set(large)
-    for stage, found in large.items():
-        peak, tables = found["peak"], found["tables"]
-        formula = found["held"]
-        print(f"{stage}: {peak:,} measured, {formula:,} by formula, tables {tables}")
+    arguments = web.arguments(tmp_path / "round", *options, "--runner=DirectRunner", few="paper-2013" in options[0])
+    held = held_by_stages(arguments, tmp_path)
+    assert expected <= set(held)
+    for stage, (peak, formula) in held.items():
         assert peak <= BELOW * formula, stage
         assert formula <= ABOVE * peak, stage
+
+
+def test_the_local_runner_holds_no_more(web: Input, tmp_path: Path) -> None:
+    held = held_by_stages(web.arguments(tmp_path / "round", "--profile=paper-2013", "--workers=1", few=True), tmp_path)
+    assert {"settle relations", "score current lattice"} <= set(held)
+    for stage, (peak, formula) in held.items():
+        assert peak <= BELOW * formula, stage
+
+
+def held_by_stages(arguments: list[str], folder: Path) -> dict[str, tuple[int, int]]:
+    """Bytes that each stage of large tables held at the most, and those of its formula."""
+    command = [sys.executable, "-m", "tests.pipelines.held_memory", str(folder / "peaks.json"), *arguments]
+    subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
+    peaks = json.loads((folder / "peaks.json").read_text(encoding="utf-8"))
+    for stage, found in peaks.items():
+        print(f"{stage}: {found['peak']:,} measured, {found['held']:,} by formula, tables {found['tables']}")
+    return {
+        stage: (found["peak"], found["held"])
+        for stage, found in peaks.items()
+        if sum(found["tables"].values()) >= LARGE
+    }
 
 
 ROUNDS = (
