@@ -174,6 +174,7 @@ def variants() -> dict[str, registry.Rank]:
     """`focused` as it is, and without each of its terms and steps."""
     changes: dict[str, dict[str, Any]] = {
         **{f"- {term}": {"WEIGHTS": _weights_without(term)} for term in focused.WEIGHTS},
+        **{f"semrank counts {n}": {"WEIGHTS": {**focused.WEIGHTS, "semrank": float(n)}} for n in (1, 3)},
         "- both click terms": {"WEIGHTS": _weights_without("query", "clicked-near")},
         "- both around terms": {"WEIGHTS": _weights_without("around", "around-topic")},
         # The background is measured against a topic that feedback has made longer.

@@ -99,7 +99,7 @@ def test_variants_of_relations() -> None:
 
 def test_some_parts_alone() -> None:
     ranks = ranking.variants()
-    assert list(ranking._parts(ranks, "semrank")) == ["focused", "- semrank"]
+    assert list(ranking._parts(ranks, "- semrank")) == ["focused", "- semrank"]
     assert list(ranking._parts(ranks, None)) == list(ranks)
 
 
