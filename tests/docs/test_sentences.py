@@ -17,13 +17,14 @@ def listed() -> tuple[Sentence, ...]:
     return tuple(sentences())
 
 
-def patterns() -> list[re.Pattern[str]]:
+@cache
+def patterns() -> tuple[re.Pattern[str], ...]:
     """The texts as expressions in which any value may stand for what is in braces."""
-    return [
+    return tuple(
         re.compile(re.sub(r"\\\{.*?\\\}", ".*", re.escape(sentence.text)))
         for sentence in listed()
         if sentence.path.startswith("pipelines/")
-    ]
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)
