@@ -80,7 +80,7 @@ def test_ingesting_the_sample_gives_its_pages_and_links(tmp_path: Path) -> None:
         if page.url in captured and page.headers[0][1].startswith("text/html") and page.status in (200, 404)
     }
     rows = read_rows(tmp_path / "snapshot" / "pages")
-    pages = {row["url"]: row for row in rows if not row["url"].endswith("/robots.txt")}
+    pages = {row["url"]: row for row in rows}
     assert set(pages) == set(bodies)
     assert pages["https://birds.example/de/turmfalke.html"]["language"] == "de"
     assert "spring letters" in pages["https://news.example/"]["text"]

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import TIMESTAMP
 from semrank.transforms.crawls.media import HTML_TYPES
-from semrank.transforms.crawls.pages import Fetch, page, settle_status
+from semrank.transforms.crawls.pages import Fetch, is_robots_txt, page, settle_status
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.languages import language_code
 from semrank.transforms.streams.parquet import read_batches, read_schema
@@ -118,7 +118,9 @@ def _settle(builder: BatchBuilder, row: dict[str, Any]) -> None:
     if row["fetch_time"] is None or row["fetch_status"] is None:
         builder.reject("time-missing" if row["fetch_time"] is None else "status-missing", raw)
         return
-    if _ROBOTS_SUBSET in (row["warc_filename"] or "") or url.endswith("/robots.txt"):
+    if is_robots_txt(builder, url):
+        return
+    if _ROBOTS_SUBSET in (row["warc_filename"] or ""):
         builder.ignore("robots-txt")
         return
     digest = row["content_digest"]

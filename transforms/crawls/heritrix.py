@@ -31,6 +31,7 @@ from semrank.transforms.crawls.pages import (
     REDIRECT,
     REDIRECTS,
     Fetch,
+    is_robots_txt,
     page,
     revisit,
     unchanged,
@@ -85,6 +86,8 @@ def _settle(builder: BatchBuilder, line: bytes, source: str) -> None:
     hop = path[-1:]
     if hop == "P":
         builder.ignore("prerequisite")
+        return
+    if is_robots_txt(builder, url):
         return
     fetched_at = _fetch_time(begin, logged)
     fetch = Fetch(url, fetched_at, int(code), None if digest == "-" else digest, described)

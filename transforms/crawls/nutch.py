@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO, NamedTuple
 from zoneinfo import ZoneInfo
 
-from semrank.transforms.crawls.pages import Fetch, page, redirect, settle_status
+from semrank.transforms.crawls.pages import Fetch, is_robots_txt, page, redirect, settle_status
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.dates import microseconds
 from semrank.transforms.streams.json_lines import parse_object, read_lines, whole_number
@@ -147,6 +147,8 @@ def _settle(builder: BatchBuilder, entry: _Entry, zone: ZoneInfo | None, describ
     url, reason = canonical_url(entry.url)
     if url is None:
         builder.reject(reason or "url-invalid", described)
+        return
+    if is_robots_txt(builder, url):
         return
     status = entry.status.strip().lower()
     if status in _FETCHED:

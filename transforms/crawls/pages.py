@@ -6,6 +6,7 @@ import base64
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -77,6 +78,14 @@ class Fetch:
 def content_digest(content: bytes) -> str:
     """SHA-1 of a fetched content in base 32, labelled as WARC files have it."""
     return f"sha1:{base64.b32encode(hashlib.sha1(content, usedforsecurity=False).digest()).decode()}"
+
+
+def is_robots_txt(builder: BatchBuilder, url: str) -> bool:
+    """Whether a canonical URL is that of a site's rules for robots (RFC 9309, 2.3); its record is ignored then."""
+    found = urlsplit(url).path == "/robots.txt"
+    if found:
+        builder.ignore("robots-txt")
+    return found
 
 
 def settle_status(builder: BatchBuilder, fetch: Fetch, location: str | None) -> bool:

@@ -29,13 +29,7 @@ from semrank.transforms.crawls.bounded import UnreadableError, read_page
 from semrank.transforms.crawls.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language, text_of_markup
 from semrank.transforms.crawls.links import PageLinks, squeeze
 from semrank.transforms.crawls.media import XHTML_TYPES, computed_type, looks_like_markup
-from semrank.transforms.crawls.pages import (
-    REDIRECT,
-    CrawlLimits,
-    Fetch,
-    page,
-    settle_status,
-)
+from semrank.transforms.crawls.pages import REDIRECT, CrawlLimits, Fetch, is_robots_txt, page, settle_status
 from semrank.transforms.crawls.payload import headers_of_json
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch, well_formed
 from semrank.transforms.streams.json_lines import parse_object, read_lines, status_code
@@ -94,6 +88,8 @@ def _settle(builder: BatchBuilder, item: Mapping[str, Any], raw: Any, described:
         return
     if url is None:
         builder.reject(reason or "url-invalid", described)
+        return
+    if is_robots_txt(builder, url):
         return
     fetched_at = _time(_single(_first(item, TIME_FIELDS)))
     if fetched_at is None:

@@ -40,6 +40,7 @@ from semrank.transforms.crawls.pages import (
     Fetch,
     asks_not_to_be_indexed,
     content_digest,
+    is_robots_txt,
     page,
     settle_revisit,
     settle_status,
@@ -99,6 +100,8 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
 
 
 def _settle_fetch(builder: BatchBuilder, record: Record, url: str, described: str, limits: CrawlLimits) -> None:
+    if is_robots_txt(builder, url):
+        return
     fetched_at = microseconds(record.headers.get("warc-date"))
     if fetched_at is None:
         builder.count("date-missing-or-invalid")

@@ -17,7 +17,7 @@ from semrank.transforms.crawls.archive import Record, read_records
 from semrank.transforms.crawls.html import MAX_TITLE_CHARS
 from semrank.transforms.crawls.links import PageLinks, squeeze
 from semrank.transforms.crawls.media import HTML_TYPES, media_type
-from semrank.transforms.crawls.pages import CrawlLimits, Fetch, page, settle_revisit, settle_status
+from semrank.transforms.crawls.pages import CrawlLimits, Fetch, is_robots_txt, page, settle_revisit, settle_status
 from semrank.transforms.crawls.payload import headers_of_json
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.dates import microseconds
@@ -69,6 +69,8 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
             builder.ignore("not-web")
         else:
             builder.reject(reason or "url-invalid", described)
+        return
+    if is_robots_txt(builder, url):
         return
     http = _member(envelope, "Payload-Metadata", "HTTP-Response-Metadata")
     fetch = Fetch(

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from semrank.transforms.crawls.archive import read_records
 from semrank.transforms.crawls.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language
 from semrank.transforms.crawls.links import squeeze
-from semrank.transforms.crawls.pages import CrawlLimits, Fetch, page
+from semrank.transforms.crawls.pages import CrawlLimits, Fetch, is_robots_txt, page
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.dates import microseconds
 from semrank.transforms.streams.languages import language_code
@@ -43,7 +43,7 @@ def read(
             url, reason = canonical_url(record.headers.get("warc-target-uri", ""))
             if url is None:
                 builder.reject(reason or "url-invalid", described)
-            else:
+            elif not is_robots_txt(builder, url):
                 text = record.block.decode("utf-8", "replace").strip()
                 if len(text) > MAX_TEXT_CHARS:
                     builder.count("text-cut")

@@ -242,6 +242,24 @@ HERITRIX = [
 ]
 
 
+def duplicate(status: int, annotation: str = "duplicate:digest", content_type: str = "text/html") -> str:
+    return f"2024-03-01T12:00:01.000Z {status} 10 {URL} - - {content_type} #1 20240301120000000+9 sha1:A - {annotation}"
+
+
+@pytest.mark.parametrize(
+    ("reader", "line"),
+    [
+        (scrapy, '{"url": "http://example.com/robots.txt", "text": "User-agent: *"}'),
+        (nutch, nutch_line(url="http://example.com/robots.txt")),
+        (heritrix, duplicate(200).replace(URL, "http://example.com/robots.txt")),
+    ],
+)
+def test_rules_for_robots_are_no_page(reader: Any, line: str) -> None:
+    assert together(reader.read(stream(line.encode()), source="f"))["ignored"] == {"robots-txt": 1}
+    below = line.replace("/robots.txt", "/about/robots.txt")
+    assert together(reader.read(stream(below.encode()), source="f"))["used"] == 1
+
+
 def test_heritrix_log() -> None:
     found = together(heritrix.read(stream("\n".join(HERITRIX).encode()), source="f"))
     assert [(row["url"], row["status"], row["content_digest"]) for row in found["pages"]] == [
@@ -262,10 +280,6 @@ def test_heritrix_log() -> None:
     assert (found["records"], found["used"]) == (11, 5)
     assert found["ignored"] == {"prerequisite": 1, "not-html": 1, "not-web": 1, "status-5xx": 1}
     assert found["rejected"] == {"layout-unknown": 1, "host-invalid": 1}
-
-
-def duplicate(status: int, annotation: str = "duplicate:digest", content_type: str = "text/html") -> str:
-    return f"2024-03-01T12:00:01.000Z {status} 10 {URL} - - {content_type} #1 20240301120000000+9 sha1:A - {annotation}"
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,7 @@ def test_resources_and_plain_text() -> None:
         (warc(http(HTML, "300 Multiple Choices")), "status-3xx"),
         (warc(http(b"", "302 Found", Location="page#x")), "redirect-to-itself"),
         (warc(b"x", "dns:example.com"), "not-web"),
+        (warc(http(), "http://example.com/robots.txt"), "robots-txt"),
     ],
 )
 def test_ignored(record: bytes, reason: str) -> None:

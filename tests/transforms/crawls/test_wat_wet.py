@@ -122,6 +122,7 @@ def test_revisits_tell_visits_as_in_warc_files(status: str, headers: dict[str, s
         (envelope(headers={"Content-Type": "image/png"}), "not-html"),
         (envelope(status="500"), "status-5xx"),
         (envelope(url="dns:example.com"), "not-web"),
+        (envelope(url="http://example.com/robots.txt"), "robots-txt"),
         (warc(b"x", None, kind="warcinfo"), "warcinfo"),
     ],
 )
