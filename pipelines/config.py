@@ -477,7 +477,7 @@ def round_config(arguments: argparse.Namespace) -> RoundConfig:
 
 
 def unused_options(arguments: argparse.Namespace, config: RoundConfig) -> list[str]:
-    """A line for each option that was given and that the chosen ranker does not use."""
+    """A line for each option that was given and that has no effect with the others."""
     options = declared(RoundConfig)
     by_papers = config.compares_rounds and (config.ranker == SEMRANK or config.semrank_terms)
     used = {config.ranker, *(_SEMRANK if config.semrank_terms else ())}
@@ -487,11 +487,17 @@ def unused_options(arguments: argparse.Namespace, config: RoundConfig) -> list[s
             return config.relates_topic_words
         return by_papers if rankers == _SEMRANK else bool(rankers & used)
 
-    return [
+    given = given_options(RoundConfig, arguments)
+    lines = [
         f"{option_name(name)}: has no effect with --ranker {config.ranker}"
-        for name in given_options(RoundConfig, arguments)
+        for name in given
         if (rankers := options[name][0].rankers) is not None and not applies(name, rankers)
     ]
+    if config.mix is not None and config.max_urls is None and config.budget is None:
+        lines.append(f"--mix {config.mix}: the ratio has no effect without --max-urls or --budget")
+    if config.mix is not None and "recrawl" in given:
+        lines.append("--recrawl: has no effect with --mix, which selects known pages too")
+    return lines
 
 
 def stored_config(parameters: Mapping[str, Any], source: str) -> RoundConfig:

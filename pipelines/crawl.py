@@ -26,8 +26,8 @@ class RoundFigures:
         ranker: what the score is.
         ranked: number of URLs of the frontier.
         selected: number of selected URLs.
-        new: selected URLs of which the snapshot has no fetch.
-        known: selected URLs that were fetched before.
+        new: selected URLs whose page the snapshot does not have.
+        known: selected URLs whose page it has, at a known time or not.
         hosts: number of hosts of the selected URLs.
         mean_score: mean score of the selected URLs, or None if nothing is selected.
         held_back: reason -> URLs that are not selected.

@@ -20,13 +20,14 @@ from semrank.pipelines.explanation import (
 )
 from semrank.pipelines.manifest import Manifest, use_parameters_of
 from semrank.pipelines.options import add_options, option, read_options, required
-from semrank.pipelines.score_terms import score_facts, score_lines
+from semrank.pipelines.score_terms import LEGEND, named_ranker, score_facts, score_lines
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CONCEPTS, FRONTIER, KEYWORDS, SCALE, TableSchema
 from semrank.transforms.columnar import files
 from semrank.transforms.frontier.budgets import KNOWN
 from semrank.transforms.frontier.private import PRIVATE_ADDRESS
 from semrank.transforms.frontier.rules import FILTER
+from semrank.transforms.ranking.registry import SEMRANK
 from semrank.transforms.streams.urls import canonical_url
 
 EXAMPLES = """\
@@ -37,7 +38,7 @@ examples:
 
 _PARAMETERS = (
     *("profile", "ranker", "level", "weight", "threshold", "intension_norm"),
-    *("max_urls", "max_per_host", "max_per_domain", "budget", "host_quality", "mix"),
+    *("max_urls", "max_per_host", "max_per_domain", "budget", "host_quality", "mix", "max_depth"),
 )
 
 SHOWN = 8
@@ -108,6 +109,7 @@ def explanation(folder: str, url: str, *, snapshot: str | None = None, brief: bo
         "keywords": [folders.find_row(folder, KEYWORDS, "keyword", word) for word in words],
         "pairs": matched_pairs(folder, config, row["matches"]),
         "links": None,
+        "nofollow_links": None,
         "clicks": None,
         "snapshot": None,
     }
@@ -141,6 +143,7 @@ def _from_snapshot(folder: str, manifest: Manifest, url: str, snapshot: str | No
     queue = queue_of(folder)
     return {
         "links": queue_links(path, url, queue),
+        "nofollow_links": queue_links(path, url, queue, nofollow=True),
         "clicks": queue_clicks(path, url, queue),
         "snapshot": path,
     }
@@ -175,10 +178,11 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         + ("selected" if row["selected"] else f"not selected: {_held_back(facts)}"),
         *_selection_lines(facts),
     ]
-    level = "" if parameters["level"] == "page" else f" of {parameters['level']}s"
     by_papers = parameters["ranker"] == "semrank" and parameters["profile"] in PAPER_PROFILES
     formula = f", score = {_similarity_formula(parameters['weight'])}" if by_papers else ""
-    lines.append(f"profile {parameters['profile']}, ranker {parameters['ranker']}{level}{formula}:")
+    lines.append(f"{named_ranker(parameters)}{formula}:")
+    if parameters["level"] != "page":
+        lines.append(f"  a URL has the terms and the score of its {parameters['level']}, as a node of their graph")
     if facts["score_terms"]["terms"]:
         lines += score_lines(facts["score_terms"], row["score"])
     else:
@@ -188,8 +192,10 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     lines += _edge_lines(facts)
     lines.append(f"fetched {row['last_fetched_at'] or 'at an unknown time'}" if row["fetched"] else "not fetched yet")
     if row["change_probability"] is not None:
+        chance = row["change_probability"]
         lines.append(
-            f"changed since then with probability {row['change_probability']:.4f}; the score is multiplied by it"
+            f"changed since then with probability {chance:.4f}: --mix orders fetched pages by score x probability, "
+            f"here {row['score'] * chance:.6f}"
         )
     return lines
 
@@ -204,6 +210,8 @@ def _held_back(facts: dict[str, Any]) -> str:
         return "the snapshot already has the page; --recrawl or --mix selects such pages"
     if reason == PRIVATE_ADDRESS:
         return "it leads to the crawler's own network; --allow-private selects such URLs"
+    if reason == f"{FILTER}:max-depth":
+        return f"it is more than {counted(parameters['max_depth'], 'link')} away from all seeds, --max-depth"
     if str(reason).startswith(f"{FILTER}:"):
         return f"it is outside the scope, rule {reason.partition(':')[2]}"
     if reason == "gone":
@@ -248,11 +256,9 @@ def _semrank_lines(facts: dict[str, Any]) -> list[str]:
             *_concept_lines("the base concept whose keywords count most", facts["base_concept"]),
             f"  keywords of it that this URL has: {shared}",
         ]
-    lines += [
-        f"  extension {row['extension']:.6f}: links and clicks between the two concepts' URLs",
-        f"  intension {row['intension']:.6f}: similarity of the two concepts' keywords",
-        *_concept_lines("the queue's concept", facts["base_concept"]),
-    ]
+    if parameters["ranker"] != SEMRANK:
+        lines += [f"  {name} {row[name]:.6f}: {LEGEND[name]}" for name in ("extension", "intension")]
+    lines += _concept_lines("the queue's concept", facts["base_concept"])
     if facts["current_concept"] is not None:
         lines += _concept_lines("this URL's concept", facts["current_concept"])
     if facts["pairs"]:
@@ -287,6 +293,9 @@ def _edge_lines(facts: dict[str, Any]) -> list[str]:
     lines = [f"links between this URL and the queue: {row['base_links']:,}"]
     if facts["links"] is not None:
         lines += _some([_edge(link, url, _quoted(link["anchor_text"])) for link in facts["links"]])
+    if facts["nofollow_links"]:
+        lines.append("links marked nofollow, which make the URL known and count for nothing:")
+        lines += _some([_edge(link, url, _quoted(link["anchor_text"])) for link in facts["nofollow_links"]])
     lines.append(f"clicks directly from the queue to this URL or back: {row['base_clicks']:,}")
     if facts["clicks"] is not None:
         lines += _some([_edge(edge, url, _times(edge["clicks"])) for edge in facts["clicks"]])

@@ -124,19 +124,21 @@ def queue_of(folder: str) -> pa.Array:
     )
 
 
-def queue_links(snapshot: str, url: str, queue: pa.Array) -> list[dict[str, Any]]:
+def queue_links(snapshot: str, url: str, queue: pa.Array, *, nofollow: bool = False) -> list[dict[str, Any]]:
     """Links between a URL and the queue: source, target and an anchor text, each once, by source and target.
 
     Args:
         snapshot: folder of the snapshot.
         url: a URL outside the queue.
         queue: the queue's URLs, string[n].
+        nofollow: whether links marked nofollow are listed instead of those that count.
     """
     found: dict[tuple[str, str], str | None] = {}
     for part in folders.read_parts(snapshot, LINKS):
         source, target = column_array(part["source_url"]), column_array(part["target_url"])
         out, into = pc.equal(source, url), pc.equal(target, url)
-        near = part.filter(pc.and_(pc.or_(out, into), pc.invert(pc.fill_null(part["nofollow"], False))))
+        marked = pc.equal(pc.fill_null(part["nofollow"], False), nofollow)
+        near = part.filter(pc.and_(pc.or_(out, into), marked))
         ends = pc.is_in(pc.if_else(pc.equal(near["source_url"], url), near["target_url"], near["source_url"]), queue)
         for row in near.filter(ends).to_pylist():
             link = (row["source_url"], row["target_url"])

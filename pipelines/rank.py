@@ -206,7 +206,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def checked_config(arguments: argparse.Namespace) -> RoundConfig:
-    """The configuration of the options; a warning names those that the ranker does not use."""
+    """The configuration of the options; a warning names those that have no effect."""
     config = round_config(arguments)
     for line in unused_options(arguments, config):
         log.warning("%s", line)

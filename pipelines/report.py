@@ -34,6 +34,7 @@ from semrank.pipelines.evaluation_plots import mean_curves, mean_sweeps
 from semrank.pipelines.evaluation_results import measure_heading
 from semrank.pipelines.manifest import Manifest
 from semrank.pipelines.options import add_options, option, read_options, required
+from semrank.pipelines.score_terms import named_ranker
 from semrank.pipelines.topic import stored_topic
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import (
@@ -176,7 +177,7 @@ def _source_hash(text: str) -> str:
 
 def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str, Any]]:
     manifest = Manifest.of(folder, "round")
-    profile, ranker = (manifest.text("parameters", name) for name in ("profile", "ranker"))
+    ranker = named_ranker({name: manifest.text("parameters", name) for name in ("profile", "ranker")})
     queue = manifest.text("inputs", "queue", "path")
     before = previous if previous is not None else _earlier_round(queue)
     seen = overview.overview(folders.read_parts(folder, FRONTIER.columns(*overview.COLUMNS)))
@@ -227,7 +228,7 @@ def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str,
         facts["changes"] = overview.changes(seen.top, _top(before))
         facts["changes_note"] = f"The best {overview.TOP_ROWS:,} URLs of this round beside those of {before}."
     version = manifest.text("versions", "semrank")
-    subtitle = f"semrank {version}, profile {profile}, ranker {ranker}; queue {queue}"
+    subtitle = f"semrank {version}, {ranker}; queue {queue}"
     return f"Round {folder_name(folder)}", subtitle, {"round": facts}
 
 

@@ -50,6 +50,8 @@ def round_summary(output: str, config: RoundConfig, manifest: dict[str, Any], *,
     topic = manifest["inputs"].get("topic")
     lines += topic_lines(topic) if topic else []
     lines.append(_threshold_line(manifest["threshold"], config))
+    if config.mix is not None:
+        lines.append("order: by score; fetched pages by score x probability that they changed (--mix)")
     made = [counted(rows[table], name) for table, name in _SEMRANK_TABLES.items() if rows[table]]
     if made:
         lines.append(f"SemRank: {', '.join(made)}")
@@ -63,15 +65,14 @@ def round_summary(output: str, config: RoundConfig, manifest: dict[str, Any], *,
 
 def _kinds(selection: Selection) -> str:
     """New and known pages among the selected ones, and when the known ones were fetched."""
-    counts = {
-        "new": selection.selected - selection.known - selection.undated,
-        "known": selection.known,
-        "without a known fetch time": selection.undated,
-    }
+    counts = {"new": selection.selected - selection.known, "known": selection.known}
     parts = [f"{count:,} {name}" for name, count in counts.items() if count]
     if selection.times:
         first, last = (f"{time:%Y-%m-%d}" for time in (min(selection.times), max(selection.times)))
-        parts[-1] += f", last fetched {first}" + ("" if first == last else f" to {last}")
+        parts.append(f"last fetched {first}" + ("" if first == last else f" to {last}"))
+    if selection.undated:
+        few = "" if selection.undated == selection.known else f"{selection.undated:,} "
+        parts.append(f"{few}fetched at an unknown time")
     return f": {', '.join(parts)}" if parts else ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from semrank.transforms.ranking.registry import SEMRANK
 
 LEGEND = {
     "anchor": "words of links to the URL and of its address, compared with those of relevant pages",
-    "anchors": "classes of the ontology in the words of links to the URL",
+    "anchors": "words of links to the URL, compared with the topic's (PRS, a cosine)",
     "anchor-topic": "words of links to the URL and of its address, compared with the topic's",
     "around": "words around links to the URL, compared with those around links to relevant pages",
     "around-topic": "words around links to the URL, compared with the topic's",
@@ -25,22 +26,39 @@ LEGEND = {
     "harmonic": "sum of 1 / distance from other URLs",
     "hub": "hub value of HITS: the URL links to good authorities",
     "intension": "similarity of the keywords of the two concepts",
+    "layer-N": "probability that links lead to a seed in N steps; its weight is what that nearness is worth",
     "layer-nearness": "nearness of the layer of links in which such words stand most probably",
     "linkers": "pages that link to the URL, compared with relevant pages",
     "links-in": "links to the URL",
     "links-out": "links of the URL",
     "pagerank": "PageRank",
-    "parents": "classes of the ontology on pages that link to the URL",
+    "other": "probability that the URL is in no layer of links around the seeds",
+    "parents": "words of pages that link to the URL, compared with the topic's (PRS), by what their other links led to",
     "posterior": "probability of that layer",
     "query": "queries that led to clicks on the URL, compared with those that led to relevant pages",
     "semrank": "words about the URL, compared with the concepts of the seeds and of the pages nearest to them",
     "shift": "added to URLs without known content, so that URLs with and without it have the same average",
-    "text": "words of the page, compared with the concepts of the base pages' texts",
+    "text": "words of the page, or about it if it is not fetched, compared with the concepts of the base pages' texts",
     "told": "words about the URL, compared with the concepts of the words about the base pages",
     "topic-words": "share of the topic's words that the URL has",
     "words": "number of words that the score is based on",
 }
 """Term -> what it compares."""
+
+OWN_LEGEND = {
+    ("hmm", "linkers"): "number of pages of the crawl that link to the URL; their layers predict its own",
+    (
+        "ontology",
+        "content",
+    ): "classes of the ontology in the words of the page, or about it if it is not fetched (S_pc)",
+}
+"""(Ranker, term) -> what a term compares that other rankers use for something else."""
+
+
+def named_ranker(parameters: Mapping[str, Any]) -> str:
+    """The ranker as a round's parameters have it, with the profile where the ranker depends on it."""
+    profile = f"profile {parameters['profile']}, " if parameters["ranker"] == SEMRANK else ""
+    return f"{profile}ranker {parameters['ranker']}"
 
 
 def score_facts(
@@ -55,9 +73,9 @@ def score_facts(
         scale: the round's numbers by name (`scale/`), none for rankers whose scores are the total itself.
 
     Returns:
-        `terms`, each with `term`, `value`, `weight`, `contribution` (null where it only informs) and `detail`; `total`,
-        the sum of the contributions; with a scale `mean`, `spread` and `spreads_above` as well; by the topic's lattice
-        `objects`, what its own objects have on average.
+        `ranker`; `terms`, each with `term`, `value`, `weight`, `contribution` (null where it only informs) and
+        `detail`; `total`, the sum of the contributions; with a scale `mean`, `spread` and `spreads_above` as well; by
+        the topic's lattice `objects`, what its own objects have on average.
     """
     by_papers = ranker == SEMRANK and not row["reasons"]
     terms = _semrank_terms(row, weight) if by_papers else [dict(reason) for reason in row["reasons"]]
@@ -66,7 +84,7 @@ def score_facts(
     for term in terms:
         term["contribution"] = None if term["weight"] is None else term["value"] * term["weight"]
     total = math.fsum(term["contribution"] for term in terms if term["contribution"] is not None)
-    facts: dict[str, Any] = {"terms": terms, "total": total}
+    facts: dict[str, Any] = {"ranker": ranker, "terms": terms, "total": total}
     if ranker == SEMRANK and not by_papers:
         facts["objects"] = 1.0
     if scale:
@@ -89,10 +107,10 @@ def _semrank_terms(row: Mapping[str, Any], weight: float | None) -> list[dict[st
 
 def score_lines(facts: Mapping[str, Any], score: float | None) -> list[str]:
     """A table of the terms, the total, and how the score follows from it."""
-    terms = facts["terms"]
+    terms, table = facts["terms"], _table(facts["terms"], facts["ranker"])
     if not any(term["contribution"] is not None for term in terms):
-        return [*_table(terms), "  The score is a place in an order; these terms are only for information."]
-    lines = [*_table(terms), f"  {'total':<16}{'':>13}  {'':>11}  {facts['total']:>+12.6f}"]
+        return [*table, "  The score is a place in an order; these terms are only for information."]
+    lines = [*table, f"  {'total':<16}{'':>13}  {'':>11}  {facts['total']:>+12.6f}"]
     if "objects" in facts:
         follows = "no score without base pages" if score is None else f"score = 1 / (1 + exp(1 - total)) = {score:.6f}"
         return [*lines, f"  The base pages themselves have 1 on average: {follows}"]
@@ -105,7 +123,7 @@ def score_lines(facts: Mapping[str, Any], score: float | None) -> list[str]:
     return [*lines, "  Scores are relative to their round: those of two rounds can't be compared."]
 
 
-def _table(terms: Sequence[Mapping[str, Any]]) -> list[str]:
+def _table(terms: Sequence[Mapping[str, Any]], ranker: str) -> list[str]:
     lines = [f"  {'term':<16}{'value':>13}  {'weight':>11}  {'contribution':>12}  words or pages"]
     for term in terms:
         value = "no number" if term["value"] is None else f"{term['value']:+.8g}"
@@ -113,5 +131,6 @@ def _table(terms: Sequence[Mapping[str, Any]]) -> list[str]:
         contribution = "" if term["contribution"] is None else f"{term['contribution']:+.6f}"
         detail = f"  {term['detail']}" if term["detail"] else ""
         lines.append(f"  {term['term']:<16}{value:>13}  {weight:>11}  {contribution:>12}{detail}".rstrip())
-    known = [name for name in dict.fromkeys(term["term"] for term in terms) if name in LEGEND]
-    return [*lines, *(f"    {name}: {LEGEND[name]}" for name in known)]
+    names = dict.fromkeys(re.sub(r"^layer-\d+$", "layer-N", term["term"]) for term in terms)
+    meanings = {name: OWN_LEGEND.get((ranker, name)) or LEGEND.get(name) for name in names}
+    return [*lines, *(f"    {name}: {meaning}" for name, meaning in meanings.items() if meaning)]

@@ -10,7 +10,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.frontier.budgets import is_known
+from semrank.transforms.frontier.budgets import is_dated
 
 SELECTION_COLUMNS = ("host", "score", "held_back", "fetched", "last_fetched_at")
 
@@ -21,8 +21,8 @@ class Selection:
 
     Attributes:
         selected: number of selected URLs.
-        known: those of them that were fetched, with the time.
-        undated: those that were fetched, without a time.
+        known: those of them whose page the snapshot has.
+        undated: those of the known ones without a time of fetch.
         score: sum of the scores of the selected URLs.
         hosts: their hosts.
         times: earliest and latest times of fetch of the selected URLs, of each part.
@@ -42,10 +42,9 @@ class Selection:
         for entry in pc.value_counts(part["held_back"].combine_chunks().drop_null()).to_pylist():
             self.held[entry["values"]] += entry["counts"]
         chosen = part.filter(pc.is_null(part["held_back"]))
-        known = is_known(chosen)
         self.selected += chosen.num_rows
-        self.known += pc.sum(known).as_py() or 0
-        self.undated += pc.sum(pc.and_not(chosen["fetched"], known)).as_py() or 0
+        self.known += pc.sum(chosen["fetched"]).as_py() or 0
+        self.undated += pc.sum(pc.and_not(chosen["fetched"], is_dated(chosen))).as_py() or 0
         self.score += math.fsum(chosen["score"].to_pylist())
         self.hosts.update(pc.unique(chosen["host"]).to_pylist())
         self.times += [time for time in pc.min_max(chosen["last_fetched_at"]).as_py().values() if time is not None]

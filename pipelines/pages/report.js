@@ -254,7 +254,7 @@ function whyText(row) {
   const pairs = (row.matches || []).map((match) => make("li", {}, `${match.base} ~ ${match.current}: ics ${short(match.ics)}`));
   const facts = [`links from or to the queue: ${row.base_links}`, `clicks from or to the queue: ${row.base_clicks}`, row.fetched ? `fetched ${row.last_fetched_at || "at an unknown time"}` : "not fetched yet"];
   if (row.extension || row.intension) facts.push(`extension ${short(row.extension)}, intension ${short(row.intension)}`);
-  if (row.change_probability !== null) facts.push(`changed with probability ${short(row.change_probability)}`);
+  if (row.change_probability !== null) facts.push(`changed with probability ${short(row.change_probability)}: ordered by score \u00d7 probability`);
   if (row.held_back) facts.push(`held back: ${row.held_back}`);
   const open = link(row.url, /^https?:/i.test(row.url) ? "open the page" : "not a web address");
   return make("div", {}, items.length ? make("ul", {}, ...items) : null, pairs.length ? make("div", {}, "matched keywords (queue ~ this URL)", make("ul", {}, ...pairs)) : null, make("div", { class: "soft" }, facts.join(" \u00b7 "), " \u00b7 ", open));
@@ -275,7 +275,7 @@ function frontierTable(rows) {
   const count = make("span", { class: "soft", "aria-live": "polite" });
   function apply() {
     const wanted = text.value.toLowerCase();
-    const kinds = { all: () => true, selected: (row) => row.selected, "held back": (row) => !row.selected, new: (row) => !row.last_fetched_at, known: (row) => row.last_fetched_at };
+    const kinds = { all: () => true, selected: (row) => row.selected, "held back": (row) => !row.selected, new: (row) => !row.fetched, known: (row) => row.fetched };
     const kept = rows.filter((row) => (!host.value || row.host === host.value) && kinds[kind.value](row) && (!wanted || row.url.toLowerCase().includes(wanted) || (row.title || "").toLowerCase().includes(wanted) || (row.reasons || []).some((reason) => (reason.detail || "").toLowerCase().includes(wanted))));
     view.show(kept);
     count.textContent = `${whole(kept.length)} of ${whole(rows.length)} shown`;

@@ -47,7 +47,7 @@ def test_figures_are_those_of_the_tables(crawl: Path) -> None:
         frontier = rows_of(folder, "frontier")
         chosen = [row for row in frontier if row["selected"]]
         assert (figures.ranked, figures.selected) == (len(frontier), len(chosen))
-        assert figures.new == sum(row["status"] is None and row["last_fetched_at"] is None for row in chosen)
+        assert figures.new == sum(not row["fetched"] for row in chosen)
         assert figures.new + figures.known == figures.selected
         assert figures.hosts == len({row["host"] for row in chosen})
         assert figures.mean_score == pytest.approx(sum(row["score"] for row in chosen) / len(chosen))

@@ -18,7 +18,7 @@ from semrank.pipelines import folders
 from semrank.pipelines.cli import main
 from semrank.pipelines.config import RoundConfig, stored_config
 from semrank.pipelines.explain import explanation
-from semrank.schemas.tables import FRONTIER, KEYWORDS, RELATIONS
+from semrank.schemas.tables import FRONTIER, KEYWORDS, LINKS, RELATIONS
 from semrank.transforms.similarity.hierarchy import ics
 from semrank.transforms.streams.parameters import ParameterRules, use_parameters
 from tests.support.sample import ingest_sample
@@ -179,6 +179,38 @@ def test_every_ranker_tells_its_terms(ranker: str, place: Path, capsys: pytest.C
             check_sum(text, row["score"])
         assert main(["explain", "--round", folder, row["url"], "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["frontier"]["reasons"] == row["reasons"]
+
+
+MEANINGS = {
+    "ontology": (
+        "    content: classes of the ontology in the words of the page",
+        "    anchors: words of links to the URL, compared with the topic's",
+        "    parents: words of pages that link to the URL, compared with the topic's",
+    ),
+    "hmm": ("    layer-N: ", "    linkers: number of pages"),
+    "semrank": ("    text: words of the page, or about it if it is not fetched",),
+    "pagerank": ("\nranker pagerank:\n",),
+}
+
+
+@pytest.mark.parametrize("ranker", MEANINGS)
+def test_terms_mean_what_the_docs_say(ranker: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = rank(place, ranker)
+    assert main(["explain", "--round", folder, rows_of(folder)[0]["url"], "--brief"]) == 0
+    text = capsys.readouterr().out
+    assert [meaning for meaning in MEANINGS[ranker] if meaning not in text] == []
+    assert " 1 relevant linking pages" not in text
+
+
+def test_links_marked_nofollow_are_listed_apart(place: Path) -> None:
+    links = folders.read_table(f"{place}/snapshot", LINKS).to_pylist()
+    marked = next(link for link in links if link["nofollow"])
+    ends = {"url": marked["target_url"], "queue": pa.array([marked["source_url"]])}
+    own = [link for link in links if link["target_url"] == ends["url"] and link["source_url"] == marked["source_url"]]
+    found = module.queue_links(f"{place}/snapshot", ends["url"], ends["queue"], nofollow=True)
+    assert [link["source"] for link in found] == [marked["source_url"]]
+    counted = module.queue_links(f"{place}/snapshot", ends["url"], ends["queue"])
+    assert bool(counted) == any(not link["nofollow"] for link in own)
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -72,6 +72,32 @@ def test_what_changes_is_fetched_again_first_and_what_is_gone_never(place: Path)
     assert rows["fast"]["rank"] < rows["still"]["rank"]
 
 
+def test_a_ratio_without_a_limit_is_warned_of_and_the_order_told(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = ["rank", "--snapshot", f"{place}/snapshot", "--seeds", f"{place}/seeds.txt", "--ranker", "breadth-first"]
+    assert main([*start, "--mix", "80:20", "--recrawl", "--output", f"{place}/unlimited"]) == 0
+    shown = capsys.readouterr()
+    assert "--mix 80:20: the ratio has no effect without --max-urls or --budget\n" in shown.err
+    assert "--recrawl: has no effect with --mix, which selects known pages too\n" in shown.err
+    assert "order: by score; fetched pages by score x probability that they changed" in shown.out
+    row = next(row for row in folders.read_table(f"{place}/unlimited", FRONTIER).to_pylist() if row["fetched"])
+    assert main(["explain", "--round", f"{place}/unlimited", row["url"]]) == 0
+    assert f"score x probability, here {row['score'] * row['change_probability']:.6f}" in capsys.readouterr().out
+
+
+def test_known_pages_without_a_time_are_never_called_new(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines(place / "undated.jsonl", [{"url": url(name), "title": "birds", "text": WORDS} for name in ("", "fast")])
+    tables = ["--pages", f"{place}/undated.jsonl", "--links", f"{place}/links.jsonl"]
+    assert main(["ingest", *tables, "--output", f"{place}/undated", "--quiet"]) == 0
+    start = ["rank", "--snapshot", f"{place}/undated", "--seeds", f"{place}/seeds.txt", "--max-urls", "9"]
+    assert main([*start, "--output", f"{place}/crawl/round-0000"]) == 0
+    assert "5 selected: 4 new, 1 known, fetched at an unknown time" in capsys.readouterr().out
+    assert main(["ls", f"{place}/crawl", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["new"], found["known"]) == (4, 1)
+
+
 @pytest.mark.parametrize("limit", ["--budget", "--max-urls"])
 def test_a_mix_is_counted_exactly(limit: str, place: Path) -> None:
     now = ["--as-of", "2026-01-29T06:00:00Z"]

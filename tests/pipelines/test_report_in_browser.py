@@ -66,8 +66,8 @@ def test_filters_and_sorting_go_together(page: Page, rows: list[dict[str, Any]])
     for kind, kept in (
         ("selected", [row for row in left if row["selected"]]),
         ("held back", [row for row in left if not row["selected"]]),
-        ("known", [row for row in left if row["last_fetched_at"]]),
-        ("new", [row for row in left if not row["last_fetched_at"]]),
+        ("known", [row for row in left if row["fetched"]]),
+        ("new", [row for row in left if not row["fetched"]]),
     ):
         page.value(choose.format(1, kind, tell))
         assert sorted(ranks(page)) == sorted(row["rank"] for row in kept), kind

@@ -116,10 +116,10 @@ def pools(rows: pa.Table) -> Int64s:
     return bools(rows["fetched"]).astype(np.int64)
 
 
-def is_known(rows: pa.Table) -> pa.Array:
+def is_dated(rows: pa.Table) -> pa.Array:
     """Whether the snapshot has the time when each page was fetched, bool[n].
 
-    A page without a time comes from a collection; whether a crawl has it is unknown.
+    A page without a time comes from a collection; whether a crawl has it is unknown, so it may be selected.
     """
     return column_array(pc.is_valid(rows["last_fetched_at"]))
 
@@ -130,7 +130,7 @@ def first_reasons(rows: pa.Table, limits: Limits) -> pa.Array:
     if limits.threshold is not None:
         reasons = pc.if_else(pc.less_equal(rows["score"], limits.threshold), THRESHOLD, reasons)
     if not limits.known:
-        reasons = pc.if_else(is_known(rows), KNOWN, reasons)
+        reasons = pc.if_else(is_dated(rows), KNOWN, reasons)
     gone = pc.is_in(rows["status"], value_set=pa.array(GONE_STATUSES, pa.int16()))
     outside: Any = limits.rules.reasons(rows["url"], rows["host"])
     if WITHIN in rows.column_names:

@@ -325,9 +325,8 @@ def scores(rows: Descriptions, lexicon: Lexicon, learned: Learned, settings: Ont
         (urls.anchor.data * lexicon.topic[urls.anchor.indices], urls.anchor.indices, urls.anchor.indptr),
         shape=urls.anchor.shape,
     )
-    linkers = pa.compute.binary_join_element_wise(
-        pa.array(parents.astype(np.int64)).cast(pa.string()), pa.scalar("relevant linking pages"), " "
-    )
+    pages = pa.compute.if_else(pa.array(parents == 1), "relevant linking page", "relevant linking pages")
+    linkers = pa.compute.binary_join_element_wise(pa.array(parents.astype(np.int64)).cast(pa.string()), pages, " ")
     terms = [
         Term(
             "content",
