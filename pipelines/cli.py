@@ -105,11 +105,13 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if message.startswith("the following arguments are required"):
             # A required option may have been misspelled.
-            names = (word.split("=")[0] for word in self._given if word.startswith("--"))
-            hints = [(name, meant(name, self._option_string_actions)) for name in names]
+            given = [word.split("=")[0] for word in self._given if word.startswith("--")]
+            hints = [(name, meant(name, self._option_string_actions)) for name in given]
+            sets = (group for group in self._mutually_exclusive_groups if group.required)
+            choices = ([action.option_strings[0] for action in group._group_actions] for group in sets)
+            message += "".join(f", one of {' '.join(names)}" for names in choices if not set(names) & set(given))
             message += "".join(f"; found {name}{hint}" for name, hint in hints if hint)
-        plain = re.sub(r"^argument ", "", message)
-        plain = re.sub(r": invalid int value: (.*)", r": found \1, expected a whole number", plain)
+        plain = plain_message(message)
         self.exit(2, visible(f"{self.prog}: error: {plain}{self.origin(plain)}\n"))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -222,9 +224,7 @@ def _run_command(command: str, module: ModuleType, arguments: Sequence[str] | No
             _write_metrics(parsed.metrics, getattr(parsed, MANIFESTS[command]))
     except InputError as error:
         text = one_line(error)
-        unknown = re.match(r"(--[\w-]+)\S*: unknown option", text)
-        hint = meant(unknown[1], parser._option_string_actions) if unknown else ""
-        _complain(f"semrank {command}: error: {text}{hint}{parser.origin(text)}")
+        _complain(f"semrank {command}: error: {text}{meant_option(text, parser)}{parser.origin(text)}")
         return 2
     except KeyboardInterrupt:
         _interrupted(command)
@@ -236,9 +236,8 @@ def _run_command(command: str, module: ModuleType, arguments: Sequence[str] | No
     except OSError as error:
         logging.getLogger("semrank").debug("the run failed", exc_info=True)
         # The system's error for a full disk names no file.
-        where = error.filename or getattr(parsed, "output", None)
-        place = f"{where}: " if where is not None else ""
-        _complain(f"semrank {command}: error: {place}{error.strerror or one_line(error)}")
+        where = error.filename or (not _output_is_full() and getattr(parsed, "output", None)) or "standard output"
+        _complain(f"semrank {command}: error: {where}: {error.strerror or one_line(error)}")
         # A path that can't be used is an argument's fault, unlike a disk that is full or broken.
         return 2 if error.filename is not None and error.errno not in _DISK_FAILURES else 1
     except Exception as error:
@@ -266,7 +265,8 @@ def _parsed(parser: _Parser, command: str, given: list[str]) -> tuple[argparse.N
             given = [*further, *given]
     parsed, others = parser.parse_known_args(given)
     if others and command not in BEAM:
-        raise InputError(f"{others[0]}: unknown option")
+        word = "option" if others[0].startswith("-") else "argument"
+        raise InputError(f"{others[0]}: unknown {word}")
     return parsed, others
 
 
@@ -323,6 +323,27 @@ def command_parser(command: str, module: ModuleType) -> _Parser:
     names = [name for name in declared(GeneralOptions) if name != "metrics" or command in MANIFESTS]
     add_options(parser, GeneralOptions, names=names)
     return parser
+
+
+def plain_message(message: str) -> str:
+    """A message of argparse as the other messages are worded."""
+    plain = re.sub(r"^argument ", "", message)
+    return re.sub(r": invalid int value: (.*)", r": found \1, expected a whole number", plain)
+
+
+def meant_option(message: str, parser: argparse.ArgumentParser) -> str:
+    """A question after the option that was probably meant where a message tells of an unknown one, or nothing."""
+    unknown = re.match(r"(--[\w-]+)\S*: unknown option", message)
+    return meant(unknown[1], parser._option_string_actions) if unknown else ""
+
+
+def _output_is_full() -> bool:
+    """Whether what was printed can't be written; what failed to be written is still waiting to be."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
 
 
 def _complain(text: str) -> None:

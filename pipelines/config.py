@@ -344,6 +344,8 @@ class RoundConfig(ScopeOptions):
             )
         if self.as_of is not None and self.mix is None:
             raise InputError(f"--as-of {self.as_of}: found no --mix, expected one: only --mix depends on the time")
+        if self.query is not None and not self.query.strip():
+            raise InputError("--query: found no word, expected words of the topic")
         _ = self.refresh_share, self.now
 
     @property

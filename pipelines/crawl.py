@@ -134,7 +134,8 @@ def crawl_figures(folder: str) -> list[RoundFigures]:
     finished, unfinished = round_folders(folder)
     if not finished:
         found = f"{len(unfinished)} unfinished" if unfinished else "no round"
-        raise InputError(f"{folder}: found {found}, expected at least one finished round as in {folder}/round-0000")
+        found = found if files.exists(folder) else "no such folder"
+        raise InputError(f"--rounds {folder}: found {found}, expected finished rounds as in {folder}/round-0000")
     return rounds_figures(finished)
 
 

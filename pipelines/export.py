@@ -30,9 +30,12 @@ from semrank.pipelines.options import add_options, option, read_options, require
 from semrank.pipelines.scope import scope_rules
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
+from semrank.transforms.crawls.seeds import read_seeds
 from semrank.transforms.frontier.exports.nutch import FETCH_INTERVAL, MOST_INTERVAL
 from semrank.transforms.frontier.exports.rows import EXPORTED, Selection, joined, json_text
 from semrank.transforms.frontier.exports.targets import HERITRIX_ENDINGS, TARGETS, target
+from semrank.transforms.streams.lines import DamagedStreamError, decompressed
+from semrank.transforms.streams.urls import canonical_url
 
 EXAMPLES = """\
 examples:
@@ -111,8 +114,28 @@ def _check(own: ExportOptions, scope: ScopeOptions) -> None:
     if own.fetch_interval is not None and own.format != "nutch":
         raise InputError(f"--fetch-interval: found --format {own.format}, expected nutch")
     inputs = [own.round, *scope.files]
-    for path in (own.output, own.output + REJECTS_ENDING):
+    rejects = own.output + REJECTS_ENDING
+    for path in (own.output, rejects):
         check_file("--output", path, overwrite=own.overwrite, inputs=inputs)
+        if files.exists(path) and not _may_be_export(_first_line(path), rejects=path == rejects):
+            raise InputError(f"--output {path}: holds something else than an export, expected an export or a new file")
+
+
+def _first_line(path: str) -> str:
+    """The first line of a file, perhaps compressed; of a damaged one a text that is no line of an export."""
+    with files.open_binary(path) as stream:
+        try:
+            head = next(iter(decompressed(stream)), b"")
+        except DamagedStreamError:
+            return "damaged"
+    return head.partition(b"\n")[0].decode("utf-8", "replace")
+
+
+def _may_be_export(line: str, *, rejects: bool) -> bool:
+    """Whether a file may be an export by its first line: of all formats that is an empty line, or holds a URL."""
+    if rejects or not line:
+        return not line or line.startswith('{"stage":')
+    return not line.startswith("#") and any(canonical_url(seed.url or "").url for seed in read_seeds(line))
 
 
 def _selected_count(folder: str) -> int:

@@ -271,6 +271,8 @@ def ingest(
         **(extra or {}),
     }
     folders.publish(output, manifest)
+    for line in _warnings(manifest):
+        log.warning("%s", line)
     return _summary(output, manifest, metrics)
 
 
@@ -414,6 +416,18 @@ def _left_out(
     return {"outdated": {LINKS.name: outdated}, "repeated": {LINKS.name: repeated}}
 
 
+def _warnings(manifest: dict[str, Any]) -> list[str]:
+    """What a user may have overlooked: inputs of which nothing could be used, and a snapshot that nothing ranks."""
+    lines = [
+        f"{entry['path']}: no record could be used; is {entry['format']} the right format?"
+        for entry in manifest["sources"]
+        if sum(entry["rejected"].values()) == entry["records"] > 0
+    ]
+    if not manifest["rows"][PAGES.name] and not manifest["rows"][LINKS.name]:
+        lines.append("the snapshot has no pages and no links, so no round can be ranked from it")
+    return lines
+
+
 def _summary(output: str, manifest: dict[str, Any], metrics: RunMetrics) -> str:
     lines = [f"{'records':>12} {'used':>12} {'rejected':>10} {'ignored':>10}  file"]
     for entry in manifest["sources"]:
@@ -423,8 +437,6 @@ def _summary(output: str, manifest: dict[str, Any], metrics: RunMetrics) -> str:
             lines.append(
                 f"{'':>49}{ambiguous:,} times left out because their time zone is ambiguous; name it with --nutch-zone"
             )
-        if sum(entry["rejected"].values()) == entry["records"] > 0:
-            lines.append(f"{'':>49}no record could be used; is {entry['format']} the right format?")
     if manifest["sessions"]["records"]:
         lines += _balance_lines(manifest["sessions"], "page views in access logs, read as clicks after a search")
     rows = manifest["rows"]

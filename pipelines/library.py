@@ -22,7 +22,8 @@ from semrank.pipelines.config import round_config
 from semrank.pipelines.finish import finish_round
 from semrank.pipelines.manifest import use_parameters_of
 from semrank.pipelines.options import read_options
-from semrank.pipelines.queue import Queue, queue_from_round, queue_from_seeds, queue_from_urls
+from semrank.pipelines.queue import Queue, is_web_address, queue_from_round, queue_from_seeds, queue_from_urls
+from semrank.pipelines.runtime import beam_options
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CONCEPTS, FRONTIER, HARVEST, KEYWORDS, REJECTS, RELATIONS, TableSchema
 from semrank.transforms.columnar import files
@@ -33,7 +34,7 @@ Path: TypeAlias = str | os.PathLike[str]
 """A local path or the URL of an object store's folder."""
 
 Seeds: TypeAlias = Path | Iterable[str]
-"""Path of a seeds file, or the URLs themselves."""
+"""Path of a seeds file, or the URLs themselves: several, or one as a text."""
 
 _IN_MEMORY = "(URLs of the caller)"
 """Source of a queue that comes from no file."""
@@ -243,6 +244,8 @@ def read_written(written: pa.Table) -> Iterator[pa.Table]:
 
 
 def _queue(seeds: Seeds) -> Queue:
+    if isinstance(seeds, str) and is_web_address(seeds):
+        return queue_from_urls([seeds], _IN_MEMORY)
     if isinstance(seeds, str | os.PathLike):
         return queue_from_seeds(os.fspath(seeds))
     return queue_from_urls(list(seeds), _IN_MEMORY)
@@ -256,11 +259,16 @@ def _parsed(command: str, options: dict[str, Any]) -> tuple[argparse.Namespace, 
     """The options of a command and what is left for Beam, from keyword arguments."""
     parser = cli.command_parser(command, importlib.import_module(f"semrank.pipelines.{command}"))
     parser.error = _refuse  # type: ignore[method-assign]
-    return parser.parse_known_args(list(_words(options)))
+    parsed, further = parser.parse_known_args(list(_words(options)))
+    try:
+        beam_options(further)
+    except InputError as unknown:
+        raise InputError(f"{unknown}{cli.meant_option(str(unknown), parser)}") from unknown
+    return parsed, further
 
 
 def _refuse(message: str) -> NoReturn:
-    raise InputError(message)
+    raise InputError(cli.plain_message(message))
 
 
 def _words(options: dict[str, Any]) -> Iterator[str]:

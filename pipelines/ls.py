@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from semrank.pipelines.crawl import RoundFigures, folder_name, round_folders, rounds_figures
 from semrank.pipelines.options import add_options, read_options, required
 from semrank.schemas.errors import InputError
+from semrank.transforms.columnar import files
 
 EXAMPLES = """\
 example:
@@ -35,6 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
     folder = read_options(LsOptions, arguments).folder
     finished, unfinished = round_folders(folder)
+    if not files.exists(folder):
+        raise InputError(f"{folder}: no such folder, expected one with rounds such as round-0000")
     if not finished and not unfinished:
         raise InputError(f"{folder}: found no round, expected folders such as round-0000")
     rounds = rounds_figures(finished)

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 from semrank.pipelines import __version__
 from semrank.pipelines.crawl import round_figures
 from semrank.schemas.errors import InputError
+from semrank.transforms.streams.quotes import quote_head
 
 _BEGIN = b"# HELP semrank_"
 
@@ -29,7 +30,8 @@ def check_metrics(path: str) -> None:
     except OSError as cause:
         raise InputError(f"--metrics {path}: can't be read: {cause.strerror}") from cause
     if found not in (b"", _BEGIN):
-        raise InputError(f"--metrics {path}: begins with {found!r}, expected a new file, or one that --metrics wrote")
+        begin = quote_head(found)
+        raise InputError(f"--metrics {path}: begins with {begin}, expected a new file, or one that --metrics wrote")
 
 
 def write_metrics(path: str, manifests: list[dict[str, Any]]) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.pipelines import folders
+from semrank.pipelines.answers import counted
 from semrank.pipelines.collisions import collision_rejects
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import FRONTIER, HARVEST, REJECTS
@@ -37,26 +38,31 @@ class Queue:
         harvest: all URLs that the crawl chose so far, these among them: columns `url_id`, `url` and `seed`, likewise.
         rejects: lines of the seeds file that are no URLs (`REJECTS`).
         source: the file or folder that they come from.
+        option: the option that names it, for messages.
     """
 
     urls: pa.Table
     harvest: pa.Table
     rejects: pa.Table
     source: str
+    option: str = "--seeds"
 
     def without(self, urls: pa.Array) -> Queue:
         """The queue without URLs that share an id with others; they become rejects."""
         rejects = pa.concat_tables([self.rejects, collision_rejects(urls)])
-        return Queue(without_urls(self.urls, urls), without_urls(self.harvest, urls), rejects, self.source)
+        urls_left, harvest = without_urls(self.urls, urls), without_urls(self.harvest, urls)
+        return replace(self, urls=urls_left, harvest=harvest, rejects=rejects)
 
 
 def queue_from_seeds(path: str) -> Queue:
     """The seeds of a file, perhaps compressed; see `semrank.transforms.crawls.seeds`.
 
     Raises:
-        InputError: the file can't be read, is no text, or holds no URL.
+        InputError: the path is a URL of the web, or the file can't be read, is no text, or holds no URL.
     """
     expected = "expected UTF-8 text with one URL a line"
+    if is_web_address(path):
+        raise InputError(f"--seeds {path}: found a URL, expected a file with one URL a line")
     with files.open_binary(path) as stream:
         try:
             content = _bounded(path, decompressed(stream))
@@ -69,8 +75,13 @@ def queue_from_seeds(path: str) -> Queue:
         raise InputError(f"--seeds {path}: {found}, {expected}") from cause
     seeds = read_seeds(text)
     if not seeds:
-        raise InputError(f"--seeds {path}: holds no URL in {len(text.splitlines())} lines, {expected}")
+        raise InputError(f"--seeds {path}: holds no URL, {expected}")
     return _queue_of(seeds, path)
+
+
+def is_web_address(path: str) -> bool:
+    """Whether a path is a URL of the web, which no file system reads."""
+    return path.lower().startswith(("http://", "https://"))
 
 
 def _bounded(path: str, parts: Iterable[bytes]) -> bytes:
@@ -101,8 +112,10 @@ def _queue_of(seeds: Sequence[Seed], source: str) -> Queue:
     bad = reasons.is_valid()
     urls = canonical.urls.filter(pc.invert(bad))
     if not len(urls):
-        first = f", the first is '{seeds[0].line[:80]}' ({reasons[0]})" if seeds else ""
-        raise InputError(f"--seeds {source}: none of its {len(seeds)} lines is a URL{first}")
+        if not seeds:
+            raise InputError(f"--seeds {source}: found no URL, expected at least one")
+        first = f"the first is '{seeds[0].line[:80]}' ({reasons[0]})"
+        raise InputError(f"--seeds {source}: found no URL in {counted(len(seeds), 'line')}, {first}")
     quoted = pa.array([quote_page(seed.line)[:MAX_REJECT_CHARS] for seed in seeds], pa.string()).filter(bad)
     stages = pa.repeat(pa.scalar(STAGE), len(quoted))
     queue = _queue_table(urls)
@@ -125,7 +138,7 @@ def queue_from_round(folder: str) -> Queue:
     harvest = _queue_table(pa.concat_arrays([column_array(harvested["url"]), selected]))
     seeds = column_array(harvested.filter(harvested["seed"])["url"])
     seed = pc.is_in(harvest["url"], value_set=seeds)
-    queue = Queue(_queue_table(selected), harvest.append_column("seed", seed), REJECTS.empty(), folder)
+    queue = Queue(_queue_table(selected), harvest.append_column("seed", seed), REJECTS.empty(), folder, "--previous")
     return queue.without(surplus_strings(column_array(harvest["url"])))
 
 

@@ -466,9 +466,10 @@ def _known_queue(snapshot: _Snapshot, queue: Queue, config: RoundConfig) -> Queu
     """
     if not snapshot_knows_any(queue.harvest, snapshot.pages, snapshot.links):
         first = queue.harvest["url"][0].as_py()
+        whose = "its" if queue.urls.num_rows == queue.harvest.num_rows else "the crawl's chosen"
         raise InputError(
-            f"{queue.source}: none of its {queue.harvest.num_rows} URLs is in the snapshot {snapshot.path} "
-            f"(first: {first}), expected at least one"
+            f"{queue.option} {queue.source}: none of {whose} URLs is in the snapshot {snapshot.path} "
+            f"({counted(queue.harvest.num_rows, 'URL')}, first: {first}), expected at least one"
         )
     if not _by_rounds(config) or snapshot_knows_any(queue.urls, snapshot.pages, snapshot.links):
         return queue

@@ -103,6 +103,9 @@ def test_bash_completes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         (["ingest", "--wrac", "x", "--output", "y"], "(did you mean --warc?)"),
         (["ingest", "--warc=x", "--outptu=y"], "required: --output; found --outptu (did you mean --output?)"),
         (["ingest", "--warc=x"], "required: --output\n"),
+        (["rank"], "required: --snapshot, --output, one of --seeds --previous\n"),
+        (["rank", "--seeds=x"], "required: --snapshot, --output\n"),
+        (["ls", "a", "b"], "b: unknown argument\n"),
         (["rank", "--snapshot", "a", "--seeds", "b", "--output", "c", "--language", "klingon"], "--language: found"),
         (["rank", "--snapshot", "a", "--seeds", "b", "--output", "c", "more"], "more: unknown argument;"),
         (

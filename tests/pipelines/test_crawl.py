@@ -130,7 +130,7 @@ def test_metrics_replace_nothing_else(crawl: Path, tmp_path: Path, capsys: pytes
     path.write_text("mine", encoding="utf-8")
     command = ["ingest", "--warc", f"{crawl}/web/warc/*", "--output", str(tmp_path / "snapshot"), "--quiet"]
     assert main([*command, "--metrics", str(path)]) == 2
-    assert f"--metrics {path}: begins with b'mine', expected a new file" in capsys.readouterr().err
+    assert f"--metrics {path}: begins with 'mine', expected a new file" in capsys.readouterr().err
     assert path.read_text(encoding="utf-8") == "mine"
     assert not (tmp_path / "snapshot").exists()
 

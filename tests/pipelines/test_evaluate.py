@@ -356,7 +356,7 @@ def test_bad_arguments(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"topic,url\n", "begins with b'topic,url"),
+        (b"topic,url\n", "begins with 'topic,url"),
         (b"PAR1 and nothing more", "is not a readable Parquet file"),
         (b"", "none of its 0 topics can be replayed"),
     ],

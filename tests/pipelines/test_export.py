@@ -161,9 +161,27 @@ def test_a_file_is_not_overwritten(ranked: str, tmp_path: Path, capsys: pytest.C
         assert present.read_text() == "mine"
         assert [entry.name for entry in tmp_path.iterdir()] == [present.name]
         present.unlink()
-    path.write_text("mine")
+    assert main(arguments) == 0
     assert main([*arguments, "--overwrite"]) == 0
-    assert path.read_text() != "mine"
+    assert output(capsys)
+    for present in (path, Path(f"{path}.rejects.jsonl")):
+        for content in ("mine", "# mine\nhttps://a.example/\n", '{"mine": 1}\n'):
+            present.write_text(content)
+            assert main([*arguments, "--overwrite"]) == 2
+            assert f"--output {present}: holds something else than an export" in error(capsys)
+            assert present.read_text() == content
+        present.unlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [(name, f"list{end}") for name in TARGETS for end in (HERITRIX_ENDINGS if name == "heritrix" else ("", ".gz"))],
+)
+def test_an_export_of_any_format_is_overwritten(name: str, file: str, ranked: str, tmp_path: Path) -> None:
+    arguments = ["export", "--round", ranked, "--format", name, "--output", str(tmp_path / file)]
+    assert main(arguments) == 0
+    assert main(arguments) == 2
+    assert main([*arguments, "--overwrite"]) == 0
 
 
 @pytest.mark.parametrize("option", ["--include", "--exclude", "--only-hosts", "--only-domains"])
@@ -184,10 +202,10 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path, capsys: pytest.CaptureF
     folder = write_round(tmp_path / "round", pa.concat_tables([broken, broken]), rows=10)
     path = tmp_path / "out" / "list.txt"
     path.parent.mkdir()
-    path.write_text("before")
+    path.write_text("https://before.example/")
     assert main(["export", "--round", folder, "--format", "urls", "--output", str(path), "--overwrite"]) == 2
     assert "not in the order of rank: found rank 1 after 20" in error(capsys)
-    assert path.read_text() == "before"
+    assert path.read_text() == "https://before.example/"
     assert [entry.name for entry in path.parent.iterdir()] == ["list.txt"]
 
 

@@ -84,9 +84,11 @@ def test_an_explanation_is_the_command_s(sample: Path, capsys: pytest.CaptureFix
         ({}, "seeds, previous: expected exactly one of them"),
         ({"seeds": ["https://a.example/"], "previous": "round"}, "seeds, previous: expected exactly one of them"),
         ({"seeds": ["https://a.example/"], "max_urls": 0}, "max-urls"),
-        ({"seeds": ["https://a.example/"], "no_such_option": 3}, "no-such-option"),
-        ({"seeds": ["not a URL"]}, "none of its 1 lines is a URL"),
-        ({"seeds": []}, "none of its 0 lines is a URL"),
+        ({"seeds": ["https://a.example/"], "no_such_option": 3}, "^--no-such-option=3: unknown option"),
+        ({"seeds": ["https://a.example/"], "max_url": 3}, r"^--max-url=3: unknown option.*did you mean --max-urls\?"),
+        ({"seeds": ["https://a.example/"], "max_urls": "many"}, "^--max-urls: found 'many'"),
+        ({"seeds": ["not a URL"]}, "found no URL in 1 line, the first is"),
+        ({"seeds": []}, "found no URL, expected at least one"),
     ],
 )
 def test_what_is_unusable_is_an_input_error(

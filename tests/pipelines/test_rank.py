@@ -249,8 +249,8 @@ def _unfinished(_: Path, seeds: Path, folder: Path) -> list[str]:
     ("mangle", "options", "expected"),
     [
         (_no_seeds, [], "holds no URL"),
-        (_foreign_seeds, [], "none of its 1 URLs is in the snapshot"),
-        (_no_urls, [], "none of its 1 lines is a URL"),
+        (_foreign_seeds, [], "none of its URLs is in the snapshot"),
+        (_no_urls, [], "found no URL in 1 line, the first is"),
         (_unfinished, [], "unfinished"),
         (None, ["--weight", "-1"], "--weight: found -1.0, expected a number from 0 to 1"),
         (None, ["--weight", "much"], "expected a number"),

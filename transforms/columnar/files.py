@@ -98,16 +98,18 @@ def write_bytes(path: str, content: bytes | pa.Buffer) -> None:
 
     Raises:
         InputError: the folder is read-only.
-        OSError: the disk is full, or fails; the error names the folder.
+        OSError: the disk is full, or fails; the error names the folder, or the file if it is in the working folder.
     """
     if is_local(path):
         target = Path(path)
+        # The working folder has no name that would say anything.
+        place = target.parent if target.parent.name else target
         try:
             _write_local(target, content)
         except OSError as cause:
             if cause.errno in _NOT_WRITABLE:
-                raise InputError(f"{target.parent}: can't be written: {cause.strerror}") from cause
-            raise OSError(cause.errno, cause.strerror, str(target.parent)) from cause
+                raise InputError(f"{place}: can't be written: {cause.strerror}") from cause
+            raise OSError(cause.errno, cause.strerror, str(place)) from cause
         return
     # Object stores show an object only when its upload is complete.
     with FileSystems.create(path, "application/octet-stream", compression_type=CompressionTypes.UNCOMPRESSED) as stream:

@@ -19,6 +19,7 @@ from semrank.transforms.streams.batch import SourceBatch
 from semrank.transforms.streams.download import Policy, download
 from semrank.transforms.streams.lines import DamagedStreamError, decompressed, is_compressed, line_range
 from semrank.transforms.streams.parquet import groups_in_range
+from semrank.transforms.streams.quotes import quote_head
 
 MAX_LISTING_BYTES = 64 << 20
 """Bytes of a list of paths, decompressed: four times the longest list of Common Crawl's crawls."""
@@ -155,7 +156,7 @@ def _check_archive(path: str) -> None:
     with files.open_binary(path) as stream:
         head = _head(stream, path)
     if not may_be_archive(head):
-        raise InputError(f"{path}: begins with {head[:16]!r}, expected a WARC or ARC file")
+        raise InputError(f"{path}: begins with {quote_head(head)}, expected a WARC or ARC file")
 
 
 def _check_table(path: str, *, table: str) -> None:

@@ -24,7 +24,7 @@ from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.json_lines import parse_object, read_lines, whole_number
 from semrank.transforms.streams.lines import is_compressed
 from semrank.transforms.streams.parquet import MAGIC, read_batches, read_schema
-from semrank.transforms.streams.quotes import quote_click, quote_click_line, quote_page_line
+from semrank.transforms.streams.quotes import quote_click, quote_click_line, quote_head, quote_page_line
 from semrank.transforms.streams.times import written_times
 from semrank.transforms.streams.urls import canonicalize
 
@@ -60,7 +60,7 @@ def table_format(head: bytes, source: str) -> str:
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not text or text.startswith(b"{") or is_compressed(head):
         return JSON_LINES
-    raise InputError(f"{source}: begins with {head[:16]!r}, expected a Parquet file or JSON Lines")
+    raise InputError(f"{source}: begins with {quote_head(head)}, expected a Parquet file or JSON Lines")
 
 
 def check_parquet(stream: BinaryIO, *, table: str, source: str) -> None:

@@ -19,6 +19,7 @@ import re
 from semrank.transforms.streams.texts import quotable
 
 _LOOKED_AT_BYTES = 4_000
+_HEAD_BYTES = 16
 _PATH_CHARS = 1_000
 
 _TIME = re.compile(
@@ -81,6 +82,11 @@ def quote_click(time: bytes | None, url: bytes | None, size: int | None) -> str:
 def quote_click_line(line: bytes) -> str:
     """A line of a click log for a reject row, in whatever layout it is."""
     return quote_click(line[:_LOOKED_AT_BYTES], line, len(line))
+
+
+def quote_head(head: bytes) -> str:
+    """The first bytes of a file for a message, in quotation marks; what is no ASCII is escaped."""
+    return repr(head[:_HEAD_BYTES]).removeprefix("b")
 
 
 def quote_page(url: str) -> str:

@@ -99,11 +99,11 @@ def test_lines_that_exports_write_are_read_back(tmp_path: Path, name: str, file:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "holds no URL in 0 lines"),
-        (b"# nothing\n", "holds no URL in 1 lines"),
-        (b'"https://www.example.org/"\n', "none of its 1 lines is a URL, the first is '\"https:"),
-        (b"<https://www.example.org/>\n", r"none of its 1 lines is a URL, .* \(scheme-missing\)"),
-        (b"www.example.org\n", r"none of its 1 lines is a URL, .* \(scheme-missing\)"),
+        (b"", "holds no URL, expected"),
+        (b"# nothing\n", "holds no URL, expected"),
+        (b'"https://www.example.org/"\n', "found no URL in 1 line, the first is '\"https:"),
+        (b"<https://www.example.org/>\n", r"found no URL in 1 line, .* \(scheme-missing\)"),
+        (b"www.example.org\n", r"found no URL in 1 line, .* \(scheme-missing\)"),
         (URL.encode("utf-16"), "is UTF-16, expected UTF-8 text"),
         (b"\x1f\x8b\x08 and no more", "compressed data"),
     ],
@@ -113,3 +113,8 @@ def test_files_without_a_seed(tmp_path: Path, content: bytes, message: str) -> N
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
         queue_from_seeds(str(path))
+
+
+def test_a_url_in_the_place_of_a_file() -> None:
+    with pytest.raises(InputError, match=r"^--seeds https://a.example/: found a URL, expected a file"):
+        queue_from_seeds("https://a.example/")

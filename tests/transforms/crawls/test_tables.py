@@ -315,7 +315,7 @@ def test_formats_by_their_first_bytes() -> None:
     assert table_format(b"PAR1\x15", "f") == PARQUET
     for head in (b"{}", b"\xef\xbb\xbf \n{", b"", gzip.compress(b"{}")):
         assert table_format(head, "f") == JSON_LINES
-    with pytest.raises(InputError, match=r"^f: begins with b'url,title'"):
+    with pytest.raises(InputError, match=r"^f: begins with 'url,title'"):
         table_format(b"url,title", "f")
 
 
