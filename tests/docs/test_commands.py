@@ -384,6 +384,7 @@ FOREIGN = {
     "--s3_": "how Beam's options for S3 begin",
     "--sdk-language": "gcloud",
     "--seconds": "python -m benchmarks.fuzz",
+    "--inputs": "python -m benchmarks.fuzz",
     "--slots": "deploy/flink/cluster",
     "--store": "python -m benchmarks",
     "--task-managers": "deploy/flink/cluster",
