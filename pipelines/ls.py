@@ -17,7 +17,19 @@ example:
   semrank ls rounds
 """
 
-_COLUMNS = ("round", "ranked", "selected", "new", "known", "hosts", "score", "harvest", "rejects", "seconds", "ranker")
+_COLUMNS = (
+    "round",
+    "ranked",
+    "selected",
+    "new",
+    "known",
+    "hosts",
+    "mean-selected",
+    "harvest",
+    "rejects",
+    "seconds",
+    "ranker",
+)
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,9 @@ CHARTS = (
 """Curves of an evaluation (P13 Figs. 5 to 9): columns and names of the two axes."""
 
 
+_HEAD_BYTES = 4096
+"""Bytes at the beginning of a page that hold whose page it is."""
+
 CRAWL_CHARTS = (
     ("URLs", ("selected", "new", "known")),
     ("score and relevance", ("mean_score", "relevance")),
@@ -145,14 +148,32 @@ def run(arguments: argparse.Namespace) -> int:
         title, subtitle, facts = _crawl_facts(own.rounds, own.output)
     else:
         title, subtitle, facts = _evaluation_facts(own.evaluation or "")
-    page = _page(title, subtitle, facts)
+    page = _page(title, subtitle, facts, _manifest_digest(inputs[0]))
     files.write_bytes(own.output, page.encode("utf-8"))
     size = len(page.encode("utf-8"))
-    answer(arguments, f"{own.output}: {size / 1e6:.1f} MB", {"file": own.output, "bytes": size})
+    shown = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
+    answer(arguments, f"{own.output}: {shown}", {"file": own.output, "bytes": size})
     return 0
 
 
-def _page(title: str, subtitle: str, facts: dict[str, Any]) -> str:
+def _manifest_digest(folder: str) -> str:
+    """The digest of a folder's manifest, by which its page is known as its own; empty where there is no manifest."""
+    path = files.join(folder, files.MANIFEST)
+    return hashlib.sha256(files.read_bounded(path)).hexdigest() if files.exists(path) else ""
+
+
+def _own_page(figures: RoundFigures, beside: str) -> str | None:
+    """The name of a round's page in a folder; None if there is none, or it shows another round."""
+    name = f"{folder_name(figures.folder)}.html"
+    path = files.join(beside, name)
+    if not files.exists(path):
+        return None
+    with files.open_binary(path) as stream:
+        head = stream.read(_HEAD_BYTES)
+    return name if f'"{_manifest_digest(figures.folder)}"'.encode() in head else None
+
+
+def _page(title: str, subtitle: str, facts: dict[str, Any], digest: str) -> str:
     parts = resources.files("semrank.pipelines").joinpath("pages")
     read = {name: parts.joinpath(f"report.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
     # In a script element only "<" could end the data early.
@@ -160,6 +181,7 @@ def _page(title: str, subtitle: str, facts: dict[str, Any]) -> str:
         "<", "\\u003c"
     )
     return string.Template(read["html"]).substitute(
+        digest=digest,
         title=html.escape(title),
         subtitle=html.escape(subtitle),
         style=read["css"],
@@ -418,19 +440,18 @@ def _drawn(
 
 
 def _crawl_facts(folder: str, output: str) -> tuple[str, str, dict[str, Any]]:
-    """Figures of a crawl's rounds; a round whose own page lies beside the output is linked to it."""
+    """Figures of a crawl's rounds; a round whose own page is in the folder of the output is linked to it."""
     rounds = crawl_figures(folder)
     last = rounds[-1]
-    pages = [f"{folder_name(figures.folder)}.html" for figures in rounds]
     beside = str(PurePosixPath(output).parent)
     rows = [
         {
             **figures.as_dict(),
             "round": folder_name(figures.folder),
-            "page": page if files.exists(files.join(beside, page)) else None,
+            "page": _own_page(figures, beside),
             "words": ", ".join(figures.topic),
         }
-        for figures, page in zip(rounds, pages, strict=True)
+        for figures in rounds
     ]
     charts = [
         {"x": "round", "y": name, "lines": lines}

@@ -10,7 +10,18 @@
 set -euo pipefail
 
 folder=${1:?usage: next_round.sh FOLDER [ENVIRONMENT]}
-[ $# -lt 2 ] || . "$2"
+if [ ! -d "$folder" ]; then
+  echo "next_round.sh: $folder: no such folder, expected one with snapshots/ and seeds.txt" >&2
+  exit 2
+fi
+if [ $# -gt 1 ]; then
+  if [ ! -r "$2" ] || [ -d "$2" ]; then
+    echo "next_round.sh: $2: can't be read, expected a file that sets SEMRANK, OPTIONS or KEEP" >&2
+    exit 2
+  fi
+  # A name without a folder would be looked for in PATH.
+  case $2 in */*) . "$2" ;; *) . "./$2" ;; esac
+fi
 semrank=${SEMRANK:-semrank}
 keep=${KEEP:-30}
 

@@ -299,13 +299,13 @@ function showRound(round) {
   if (round.sample.length) section("sample", "A sample of the rest", make("p", { class: "soft" }, round.sample_note), frontierTable(round.sample));
   section("scores", "Scores", make("p", { class: "soft" }, "The darker part of a bar is selected. The scale is logarithmic if a bar has more than 20 URLs."), bars(round.bins, { mark: round.threshold, names: "URLs by score" }),
     round.held.length ? table([{ name: "held back by", key: "reason" }, { name: "URLs", key: "count", number: true, show: (r) => whole(r.count) }], round.held).element : make("p", {}, "Nothing is held back."));
-  section("hosts", "Hosts", round.hosts_note ? make("p", { class: "soft" }, round.hosts_note) : null, table([{ name: "host", key: "host", class: "url" }, { name: "URLs", key: "urls", number: true, show: (r) => whole(r.urls) }, { name: "selected", key: "selected", number: true, show: (r) => whole(r.selected) }, { name: "mean score", key: "score", number: true, show: (r) => short(r.score) }], round.hosts).element);
+  section("hosts", "Hosts", round.hosts_note ? make("p", { class: "soft" }, round.hosts_note) : null, table([{ name: "host", key: "host", class: "url" }, { name: "URLs", key: "urls", number: true, show: (r) => whole(r.urls) }, { name: "selected", key: "selected", number: true, show: (r) => whole(r.selected) }, { name: "mean score of ranked URLs", key: "score", number: true, show: (r) => short(r.score) }], round.hosts).element);
   if (round.changes) {
-    const kinds = { came: "new", rose: "up", fell: "down", chosen: "out: selected before", went: "out" };
-    const rows = Object.entries(kinds).flatMap(([name, change]) => round.changes[name].rows.map((row) => ({ ...row, change, move: row.rank && row.before ? row.before - row.rank : null })));
+    const kinds = { came: "came in", rose: "moved up", fell: "moved down", chosen: "left, selected by the round before", went: "left, for other reasons" };
+    const rows = Object.entries(kinds).flatMap(([name, change]) => round.changes[name].rows.map((row) => ({ ...row, change })));
     const counts = Object.entries(kinds).map(([name, change]) => `${whole(round.changes[name].count)} ${change}`).join(", ");
     const number = (name, key) => ({ name, key, number: true, show: (row) => (row[key] === null || row[key] === undefined ? "" : whole(row[key])) });
-    section("changes", "Since the round before", make("p", { class: "soft" }, `${round.changes_note} ${counts}.`), table([{ name: "change", key: "change" }, number("rank", "rank"), number("rank before", "before"), number("moved up by", "move"), { name: "URL", key: "url", class: "url", show: (row) => link(row.url) }], rows).element);
+    section("changes", "Since the round before", make("p", { class: "soft" }, `${round.changes_note} ${counts}. What moved is counted among the URLs of both rounds, so that none moves up because others left.`), table([{ name: "change", key: "change" }, number("rank", "rank"), number("rank before", "before"), number("moved up by", "move"), { name: "URL", key: "url", class: "url", show: (row) => link(row.url) }], rows).element);
   }
   if (round.keywords.nodes.length) section("keywords", "Keyword hierarchy", make("p", { class: "soft" }, round.keywords.note), diagram(round.keywords, (node) => make("div", {}, make("b", {}, node.name), ` \u2014 layer ${node.layer}, ${whole(node.clicks)} clicks, probability ${short(node.probability, 6)}`, node.related.length ? `; ISA: ${node.related.join(", ")}` : "", node.parts.length ? `; has part: ${node.parts.join(", ")}` : ""), "keyword hierarchy"));
   if (round.lattice.nodes.length) section("lattice", "Base concepts", make("p", { class: "soft" }, round.lattice.note), diagram(round.lattice, (node) => make("div", {}, make("b", {}, node.name), ` \u2014 ${whole(node.support)} URLs`, make("ul", {}, ...node.extent.map((url) => make("li", {}, url)), node.support > node.extent.length ? make("li", { class: "soft" }, `and ${whole(node.support - node.extent.length)} more`) : null)), "order diagram of concepts"));
@@ -325,7 +325,7 @@ function showCrawl(crawl) {
   const columns = [
     { name: "round", key: "round", show: name },
     count("ranked"), count("selected"), count("new"), count("known"), count("hosts"),
-    { name: "mean score", key: "mean_score", number: true, show: (row) => short(row.mean_score, 3) },
+    { name: "mean score of selected", key: "mean_score", number: true, show: (row) => short(row.mean_score, 3) },
     { name: "relevance", key: "relevance", number: true, show: (row) => short(row.relevance, 3) },
     { name: "drift", key: "drift", number: true, show: (row) => short(row.drift, 3) },
     count("harvest", "harvested"), count("rejects", "rejected"),

@@ -60,6 +60,18 @@ def calls(place: Path) -> list[str]:
     return log.read_text(encoding="utf-8").splitlines() if log.exists() else []
 
 
+def test_folders_and_environments_that_are_not_there(place: Path) -> None:
+    script = str(FOLDER / "next_round.sh")
+    for given, told in (
+        (["nix", "nightly.env"], "nix: no such folder"),
+        ([str(place), "nightly.env"], "nightly.env: can't be read"),
+        ([str(place), "environment"], ""),
+    ):
+        done = subprocess.run([script, *given], cwd=place, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, told in done.stderr) == (2 if told else 0, True)
+        assert len(done.stderr.splitlines()) == bool(told)
+
+
 def test_missed_nights_are_caught_up_with_in_order(place: Path) -> None:
     (place / "snapshots" / "2026-01-03" / "manifest.json").unlink()
     assert run(place).returncode == 0

@@ -94,6 +94,13 @@ def test_the_page_of_a_crawl(crawl: Path, tmp_path: Path) -> None:
     facts = data_of(page)["crawl"]
     assert [row["selected"] for row in facts["rounds"]] == [10, 10]
     assert [row["page"] for row in facts["rounds"]] == [None, "round-0001.html"]
+    assert (
+        main(["report", "--round", str(crawl / "rounds" / "round-0001"), "--output", f"{tmp_path}/round-0000.html"])
+        == 0
+    )
+    assert main(["report", "--rounds", str(crawl / "rounds"), "--output", f"{tmp_path}/crawl.html"]) == 0
+    beside = data_of((tmp_path / "crawl.html").read_text(encoding="utf-8"))["crawl"]["rounds"]
+    assert [row["page"] for row in beside] == [None, None], "the page of another round is not linked"
     lines = {line["name"]: line["points"] for chart in facts["charts"] for line in chart["lines"]}
     assert lines["selected"] == [[0, 10], [1, 10]]
     shown = in_browser(page, "document.querySelectorAll('tr.row').forEach((row) => row.click());", tmp_path)

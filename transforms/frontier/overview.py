@@ -168,7 +168,7 @@ def _draw(drawn: list[tuple[int, dict[str, Any]]], rows: pa.Table) -> list[tuple
 
 
 def top_hosts(hosts: HostSums, names: Iterable[pa.ChunkedArray]) -> list[dict[str, Any]]:
-    """The hosts with the most selected URLs: host, urls, selected and mean score.
+    """The hosts with the most selected URLs: host, urls, selected, and mean score of all its URLs.
 
     Args:
         hosts: sums by host; of hosts with the same numbers those with the lowest ids are taken.
@@ -198,21 +198,27 @@ def changes(now: list[dict[str, Any]], before: list[dict[str, Any]]) -> dict[str
 
     Returns:
         For `came`, `rose`, `fell`, `went`, and `chosen`, those gone since the round before selected them, the `count`
-        of URLs and the first `SHOWN_MOVES` `rows`: url, `rank` now and rank `before`, where it has them.
+        of URLs and the first `SHOWN_MOVES` `rows`: url, `rank` now and rank `before`, where it has them, and of those
+        that rose or fell by how many places, up being positive. Places are counted among the URLs of both tops only:
+        a URL does not rise since others left.
     """
     here = {row["url"]: row["rank"] for row in now}
     there = {row["url"]: row["rank"] for row in before}
-    both = [{"url": url, "rank": rank, "before": there[url]} for url, rank in here.items() if url in there]
+    places = {url: place for place, url in enumerate(url for url in there if url in here)}
+    both = [
+        {"url": url, "rank": here[url], "before": there[url], "move": places[url] - place}
+        for place, url in enumerate(url for url in here if url in there)
+    ]
     gone = [row for row in before if row["url"] not in here]
     moves = {
         "came": [{"url": url, "rank": rank} for url, rank in here.items() if url not in there],
         "rose": sorted(
-            (row for row in both if row["rank"] < row["before"]),
-            key=lambda row: (row["rank"] - row["before"], row["url"]),
+            (row for row in both if row["move"] > 0),
+            key=lambda row: (-row["move"], row["url"]),
         ),
         "fell": sorted(
-            (row for row in both if row["rank"] > row["before"]),
-            key=lambda row: (row["before"] - row["rank"], row["url"]),
+            (row for row in both if row["move"] < 0),
+            key=lambda row: (row["move"], row["url"]),
         ),
         "chosen": [{"url": row["url"], "before": row["rank"]} for row in gone if row["selected"]],
         "went": [{"url": row["url"], "before": row["rank"]} for row in gone if not row["selected"]],

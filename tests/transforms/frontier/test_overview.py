@@ -99,7 +99,12 @@ def test_changes_between_rounds() -> None:
     assert found["came"] == {"count": 1, "rows": [{"url": "x", "rank": 3}]}
     assert found["went"] == {"count": 1, "rows": [{"url": "b", "before": 2}]}
     assert found["chosen"] == {"count": 1, "rows": [{"url": "e", "before": 5}]}
-    assert found["rose"]["rows"] == [{"url": "d", "rank": 1, "before": 4}]
-    assert found["fell"]["rows"] == [{"url": "a", "rank": 2, "before": 1}, {"url": "c", "rank": 4, "before": 3}]
+    assert found["rose"]["rows"] == [{"url": "d", "rank": 1, "before": 4, "move": 2}]
+    assert found["fell"]["rows"] == [
+        {"url": "a", "rank": 2, "before": 1, "move": -1},
+        {"url": "c", "rank": 4, "before": 3, "move": -1},
+    ]
+    left = overview.changes([{"url": name, "rank": rank} for rank, name in enumerate("bcde", start=1)], before)
+    assert (left["chosen"]["count"], left["rose"]["count"]) == (0, 0), "none rises because another left"
     with mock.patch.object(overview, "SHOWN_MOVES", 1):
         assert overview.changes(now, before)["fell"] == {"count": 2, "rows": found["fell"]["rows"][:1]}
