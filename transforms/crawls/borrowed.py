@@ -100,7 +100,7 @@ def lent_content(captures: pa.Table, wanted: pa.Table | None) -> pa.Table:
     """
     if wanted is None or not wanted.num_rows:
         return LENT_SCHEMA.empty_table()
-    telling = captures.filter(pc.and_(_tells(captures), _is_alive(captures)))
+    telling = captures.filter(pc.and_(tells(captures), is_alive(captures)))
     owner = text_ids(telling["url"])
     numbers = pa.array(np.arange(telling.num_rows))
     keys = (_keys(telling["content_digest"]), _places(telling["url"], telling["fetched_at"]))
@@ -115,11 +115,13 @@ def lent_content(captures: pa.Table, wanted: pa.Table | None) -> pa.Table:
     return _best(lent, "request", "key")
 
 
-def _tells(pages: pa.Table) -> pa.ChunkedArray:
+def tells(pages: pa.Table) -> pa.ChunkedArray:
+    """Whether rows of `PAGES` tell content, bool[n]."""
     return pc.or_(pages["text"].is_valid(), pages["title"].is_valid())
 
 
-def _is_alive(pages: pa.Table) -> pa.ChunkedArray:
+def is_alive(pages: pa.Table) -> pa.ChunkedArray:
+    """Whether rows of `PAGES` say that there is a page, bool[n]."""
     return pc.fill_null(pc.less(pages["status"], _FIRST_ERROR), True)
 
 
@@ -161,7 +163,7 @@ def open_requests(
     np.maximum.at(confirmed, page.filter(is_same).to_numpy(), known_times(visits["fetched_at"]).filter(is_same))
     is_newer = pc.greater(known_times(requests["fetched_at"]), pa.array(confirmed).take(place))
     tells_other = pc.and_(is_newer, pc.invert(is_same.slice(0, requests.num_rows)))
-    needed = requests.filter(pc.and_(_is_alive(pages), pc.or_(pc.invert(_tells(captures)), tells_other)))
+    needed = requests.filter(pc.and_(is_alive(pages), pc.or_(pc.invert(tells(captures)), tells_other)))
     keys = pa.table(
         {
             "url": needed["url"],

@@ -188,6 +188,35 @@ def _runs(values: pa.Array) -> Int64s:
     return np.concatenate([[0], np.cumsum(changes)]).astype(np.int64)
 
 
+def found_again(pages: pa.Table, history: pa.Table) -> pa.Table:
+    """Captures whose content the newest visit of their URL found again, although a later one had found another or none.
+
+    Args:
+        pages: all rows of the URLs that stand in it (`PAGES`).
+        history: visits that tell the digest of what they found (`HISTORY`).
+
+    Returns:
+        Rows of `PAGES` with the time of that visit.
+    """
+    visits = history.filter(pc.and_(history["content_digest"].is_valid(), history["fetched_at"].is_valid()))
+    captures = pages.filter(pc.and_(borrowed.tells(pages), borrowed.is_alive(pages)))
+    telling = pages.filter(pc.or_(borrowed.tells(pages), pc.invert(borrowed.is_alive(pages))))
+    newest = telling.group_by("url").aggregate([("fetched_at", "max")])
+    last = visits.group_by("url").aggregate([("fetched_at", "max")]).rename_columns(["url", "visited_at"])
+    last = last.join(newest, "url", join_type="inner")
+    last = last.filter(pc.greater(known_times(last["visited_at"]), known_times(last["fetched_at_max"])))
+    visits = visits.rename_columns({"fetched_at": "visited_at"}).join(last, ["url", "visited_at"], join_type="inner")
+    rows = captures.select(["url", "content_digest"]).append_column("row", pa.array(np.arange(captures.num_rows)))
+    rows = rows.append_column("captured_at", captures["fetched_at"]).join(
+        visits, ["url", "content_digest"], join_type="inner"
+    )
+    current = rows.filter(pc.equal(rows["captured_at"], rows["fetched_at_max"]))["url"]
+    rows = rows.filter(pc.invert(pc.is_in(rows["url"], value_set=column_array(current))))
+    position = PAGES.schema.get_field_index("fetched_at")
+    again = captures.take(rows["row"]).cast(PAGES.schema)
+    return again.set_column(position, PAGES.schema.field(position), rows["visited_at"])
+
+
 def _sorted_history(rows: pa.Table) -> pa.Table:
     return sort_rows(distinct_rows(rows.cast(HISTORY.schema)), "url", "fetched_at", "content_digest")
 
@@ -218,9 +247,11 @@ def page_partition(
     found = Newest(PAGES.empty(), HISTORY.empty(), PAGES.empty(), PAGES.empty())
     past = [] if history is None else [history.select(HISTORY.schema.names).cast(HISTORY.schema)]
     if pages is not None:
-        found = newest_pages(pages.select(PAGES.schema.names))
+        rows = pages.select(PAGES.schema.names).cast(PAGES.schema)
+        again = [] if history is None else [found_again(rows, history.select(HISTORY.schema.names))]
+        found = newest_pages(pa.concat_tables([rows, *again]))
         past.append(found.history)
-        captures = [pages.select(PAGES.schema.names).cast(PAGES.schema), found.newest.cast(PAGES.schema)]
+        captures = [rows, found.newest.cast(PAGES.schema)]
         yield LENT, borrowed.lent_content(pa.concat_tables(captures), wanted)
     yield PAGES.name, found.pages
     yield REQUESTS, borrowed.open_requests(requests, found.newest, found.shown, history)
