@@ -10,6 +10,7 @@ from semrank.pipelines import folders
 from semrank.pipelines.answers import answer, counted
 from semrank.pipelines.config import PAPER_PROFILES, RoundConfig, stored_config
 from semrank.pipelines.explanation import (
+    depth_of,
     matched_pairs,
     place_in_harvest,
     queue_clicks,
@@ -24,7 +25,7 @@ from semrank.pipelines.score_terms import LEGEND, named_ranker, score_facts, sco
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CONCEPTS, FRONTIER, KEYWORDS, SCALE, TableSchema
 from semrank.transforms.columnar import files
-from semrank.transforms.frontier.budgets import KNOWN
+from semrank.transforms.frontier.budgets import DEEPER, KNOWN
 from semrank.transforms.frontier.private import PRIVATE_ADDRESS
 from semrank.transforms.frontier.rules import FILTER
 from semrank.transforms.ranking.registry import SEMRANK
@@ -110,11 +111,12 @@ def explanation(folder: str, url: str, *, snapshot: str | None = None, brief: bo
         "pairs": matched_pairs(folder, config, row["matches"]),
         "links": None,
         "nofollow_links": None,
+        "depth": None,
         "clicks": None,
         "snapshot": None,
     }
     if not brief:
-        facts.update(_from_snapshot(folder, manifest, canonical.url, snapshot))
+        facts.update(_from_snapshot(folder, manifest, row, snapshot))
     return dict(folders.plain(facts))
 
 
@@ -125,8 +127,8 @@ def _scale(folder: str) -> dict[str, float]:
     return {row["name"]: row["value"] for row in folders.read_table(folder, SCALE).to_pylist()}
 
 
-def _from_snapshot(folder: str, manifest: Manifest, url: str, snapshot: str | None) -> dict[str, Any]:
-    """The links and clicks, where the snapshot that the round was made of is still there."""
+def _from_snapshot(folder: str, manifest: Manifest, row: dict[str, Any], snapshot: str | None) -> dict[str, Any]:
+    """Links, clicks and the depth of a row's URL, where the snapshot that the round was made of is still there."""
     expected = manifest.text("inputs", "snapshot", "sha256")
     path = manifest.text("inputs", "snapshot", "path") if snapshot is None else snapshot
     if snapshot is None and not files.exists(files.join(path, files.MANIFEST)):
@@ -140,8 +142,9 @@ def _from_snapshot(folder: str, manifest: Manifest, url: str, snapshot: str | No
         return {
             "snapshot": f"the snapshot {path} was replaced; give the original with --snapshot to list links and clicks"
         }
-    queue = queue_of(folder)
+    queue, url = queue_of(folder), row["url"]
     return {
+        "depth": depth_of(path, folder, url) if row["held_back"] == DEEPER else None,
         "links": queue_links(path, url, queue),
         "nofollow_links": queue_links(path, url, queue, nofollow=True),
         "clicks": queue_clicks(path, url, queue),
@@ -210,8 +213,10 @@ def _held_back(facts: dict[str, Any]) -> str:
         return "the snapshot already has the page; --recrawl or --mix selects such pages"
     if reason == PRIVATE_ADDRESS:
         return "it leads to the crawler's own network; --allow-private selects such URLs"
-    if reason == f"{FILTER}:max-depth":
-        return f"it is more than {counted(parameters['max_depth'], 'link')} away from all seeds, --max-depth"
+    if reason == DEEPER:
+        limit, depth = parameters["max_depth"], facts["depth"]
+        found = f"more than {counted(limit, 'link')}" if depth is None else counted(depth, "link")
+        return f"--max-depth {limit}: it is {found} away from the nearest seed, over pages that the crawl chose"
     if str(reason).startswith(f"{FILTER}:"):
         return f"it is outside the scope, rule {reason.partition(':')[2]}"
     if reason == "gone":

@@ -148,6 +148,34 @@ def queue_links(snapshot: str, url: str, queue: pa.Array, *, nofollow: bool = Fa
     ]
 
 
+def depth_of(snapshot: str, folder: str, url: str) -> int | None:
+    """Links between a URL and the nearest seed, over pages that the crawl chose; None where none lead there.
+
+    Args:
+        snapshot: folder of the snapshot.
+        folder: the round's folder.
+        url: a URL that the crawl has not chosen.
+    """
+    harvest = folders.read_table(folder, HARVEST.columns("url", "seed"))
+    chosen, ends = column_array(harvest["url"]), [LINKS.empty().select(["source_url", "target_url"])]
+    inside = pa.concat_arrays([chosen, pa.array([url], chosen.type)])
+    for part in folders.read_parts(snapshot, LINKS.columns("source_url", "target_url", "nofollow")):
+        within = pc.and_(pc.is_in(part["source_url"], value_set=chosen), pc.is_in(part["target_url"], value_set=inside))
+        followed = pc.invert(pc.fill_null(part["nofollow"], False))
+        ends.append(part.filter(pc.and_(within, followed)).select(ends[0].column_names))
+    links = pa.concat_tables(ends)
+    last = seen = column_array(harvest.filter(harvest["seed"])["url"])
+    depth = 0
+    while len(last):
+        depth += 1
+        found = pc.unique(links.filter(pc.is_in(links["source_url"], value_set=last))["target_url"])
+        if pc.index(found, url).as_py() >= 0:
+            return depth
+        last = found.filter(pc.invert(pc.is_in(found, value_set=seen)))
+        seen = pa.concat_arrays([seen, last])
+    return None
+
+
 def queue_clicks(snapshot: str, url: str, queue: pa.Array) -> list[dict[str, Any]]:
     """Click edges between a URL and the queue: source, target and how often the one was clicked after the other.
 

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,7 +19,7 @@ from semrank.pipelines import folders
 from semrank.pipelines.cli import main
 from semrank.pipelines.config import RoundConfig, stored_config
 from semrank.pipelines.explain import explanation
-from semrank.schemas.tables import FRONTIER, KEYWORDS, LINKS, RELATIONS
+from semrank.schemas.tables import FRONTIER, HARVEST, KEYWORDS, LINKS, RELATIONS
 from semrank.transforms.similarity.hierarchy import ics
 from semrank.transforms.streams.parameters import ParameterRules, use_parameters
 from tests.support.sample import ingest_sample
@@ -200,6 +201,30 @@ def test_terms_mean_what_the_docs_say(ranker: str, place: Path, capsys: pytest.C
     text = capsys.readouterr().out
     assert [meaning for meaning in MEANINGS[ranker] if meaning not in text] == []
     assert " 1 relevant linking pages" not in text
+
+
+def test_the_depth_of_a_url_is_told_beside_the_limit(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = f"{place}/shallow"
+    start = ["rank", "--snapshot", f"{place}/snapshot", "--previous", f"{place}/first", "--ranker", "cosine"]
+    assert main([*start, "--max-depth", "1", "--output", folder, "--quiet"]) == 0
+    harvest = folders.read_table(folder, HARVEST).to_pylist()
+    chosen = {row["url"] for row in harvest}
+    graph = nx.DiGraph([("start", row["url"]) for row in harvest if row["seed"]])
+    links = folders.read_table(f"{place}/snapshot", LINKS).to_pylist()
+    graph.add_edges_from(
+        (link["source_url"], link["target_url"])
+        for link in links
+        if link["source_url"] in chosen and not link["nofollow"]
+    )
+    deep = [row for row in rows_of(folder) if row["held_back"] == "filter:max-depth"]
+    assert deep
+    depths = nx.single_source_shortest_path_length(graph, "start")
+    assert any(row["url"] in depths for row in deep)
+    for row in deep[::10]:
+        told = f"{depths[row['url']] - 1} links" if row["url"] in depths else "more than 1 link"
+        capsys.readouterr()
+        assert main(["explain", "--round", folder, row["url"]]) == 0
+        assert f"--max-depth 1: it is {told} away from the nearest seed" in capsys.readouterr().out
 
 
 def test_links_marked_nofollow_are_listed_apart(place: Path) -> None:

@@ -42,6 +42,7 @@ DISCOVER, REFRESH = 0, 1
 
 THRESHOLD, GONE, KNOWN = "threshold", "gone", "known"
 PER_HOST, PER_DOMAIN, BUDGET = "max-per-host", "max-per-domain", "budget"
+DEEPER = f"{FILTER}:max-depth"
 """Why a URL is held back."""
 
 PICK_SCHEMA = pa.schema(
@@ -134,7 +135,7 @@ def first_reasons(rows: pa.Table, limits: Limits) -> pa.Array:
     gone = pc.is_in(rows["status"], value_set=pa.array(GONE_STATUSES, pa.int16()))
     outside: Any = limits.rules.reasons(rows["url"], rows["host"])
     if WITHIN in rows.column_names:
-        outside = pc.coalesce(outside, pc.if_else(rows[WITHIN], None, f"{FILTER}:max-depth"))
+        outside = pc.coalesce(outside, pc.if_else(rows[WITHIN], None, DEEPER))
     reasons = pc.coalesce(column_array(outside), column_array(pc.if_else(gone, GONE, reasons)))
     if not limits.private:
         reasons = pc.if_else(private_urls(rows["url"]), PRIVATE_ADDRESS, reasons)
