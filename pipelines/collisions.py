@@ -55,7 +55,7 @@ def _stored_urls(paths: Sequence[str]) -> Iterator[pa.Array]:
     for path in paths:
         with open_stored(path) as file:
             names = [name for name in URL_COLUMNS if name in file.schema_arrow.names]
-            for batch in file.iter_batches(batch_size=READ_ROWS, columns=names):
+            for batch in file.iter_batches(batch_size=READ_ROWS, columns=names, use_threads=False):
                 yield from (column.cast(pa.string()) for column in batch.columns)
 
 

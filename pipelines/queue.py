@@ -169,7 +169,7 @@ def snapshot_knows_any(known: pa.Table, page_paths: Sequence[str], link_paths: S
     for paths, column in ((page_paths, "url"), (link_paths, "source_url")):
         for path in paths:
             with open_stored(path) as file:
-                for batch in file.iter_batches(columns=[column]):
+                for batch in file.iter_batches(columns=[column], use_threads=False):
                     if pc.any(pc.is_in(batch.column(0), value_set=urls)).as_py():
                         return True
     return False

@@ -220,7 +220,7 @@ def test_files_that_never_end(tmp_path: Path) -> None:
     packed.write_bytes(zeros(GIBIBYTE))
     for path, count in (("/dev/zero", 3), (str(packed), 1)):
         errors = check(apart(read_endless, path), 8 * MEMORY, 60)
-        assert len([error for error in errors if "more than 268,435,456 bytes" in error]) == count
+        assert len([error for error in errors if "than 268,435,456 bytes" in error]) == count
 
 
 # Parquet and Arrow
@@ -311,7 +311,7 @@ def test_footers_that_lie() -> None:
     assert readable
     assert refused
     for length in (0, 7, 1 << 30, (1 << 32) - 1):
-        with pytest.raises(InputError, match="no readable Parquet file"):
+        with pytest.raises(InputError, match="not a readable Parquet file"):
             read("links", content[:-8] + struct.pack("<I", length) + b"PAR1")
 
 

@@ -484,7 +484,7 @@ def _row_groups(path: str) -> list[tuple[str, int]]:
 def _read_row_group(element: tuple[str, int], columns: Sequence[str]) -> Iterator[pa.Table]:
     path, group = element
     with open_stored(path) as file:
-        table = file.read_row_group(group, columns=list(columns))
+        table = file.read_row_group(group, columns=list(columns), use_threads=False)
         table.validate(full=True)  # Arrow takes on trust that texts are UTF-8 and offsets lie inside their buffers
     return bounded_slices(table)
 

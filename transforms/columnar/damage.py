@@ -36,31 +36,35 @@ of rows, nulls or repetitions.
 """
 
 _SIZES = Path("/proc/self/statm")
-_capped = threading.Lock()
 
 
 @contextmanager
 def bounded_memory(size: int) -> Iterator[None]:
-    """A block in which this process gets at most so many bytes more; what needs more raises MemoryError."""
-    if not _SIZES.exists():
+    """A block in which this process gets at most so many bytes more; what needs more raises MemoryError.
+
+    A limit holds for all threads of a process, so a program that runs others goes without.
+    """
+    if threading.active_count() > 1 or not _SIZES.exists():
         yield
         return
     # Arrow's allocator reserves a gigabyte of addresses when it is first used, which is not of what is read.
     pa.allocate_buffer(1)
-    with _capped:
-        before, hard = resource.getrlimit(resource.RLIMIT_AS)
-        most = int(_SIZES.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE") + size
-        if before != resource.RLIM_INFINITY:
-            most = min(most, before)
-        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
-        try:
-            yield
-        finally:
-            resource.setrlimit(resource.RLIMIT_AS, (before, hard))
+    before, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = int(_SIZES.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE") + size
+    if before != resource.RLIM_INFINITY:
+        most = min(most, before)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (before, hard))
 
 
 class BoundedFile(pq.ParquetFile):  # type: ignore[misc]
-    """A Parquet file each of whose pieces is read in bounded memory."""
+    """A Parquet file each of whose pieces is read in bounded memory.
+
+    Read with `use_threads=False`: every thread of Arrow's reserves addresses, which count.
+    """
 
     def iter_batches(self, *arguments: Any, **options: Any) -> Iterator[pa.RecordBatch]:
         """As `ParquetFile.iter_batches`; also raises MemoryError."""
