@@ -313,5 +313,9 @@ def test_the_summary_tells_views_that_no_search_led_to(tmp_path: Path, capsys: p
 
 def test_a_file_of_another_format_is_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "pages.jsonl").write_text("{ no object\n[3]\n", encoding="utf-8")
-    assert run_ingest(tmp_path / "snapshot", "--pages", str(tmp_path / "pages.jsonl")) == 0
-    assert "no record could be used; is pages the right format?" in capsys.readouterr().err
+    pages = str(tmp_path / "pages.jsonl")
+    assert main(["ingest", "--pages", pages, "--output", str(tmp_path / "snapshot")]) == 0
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        f"{pages}: no record could be used; is pages the right format?",
+        "the snapshot has no pages and no links, so no round can be ranked from it",
+    ]
