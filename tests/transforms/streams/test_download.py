@@ -280,6 +280,7 @@ def test_passing_trouble_is_waited_out(site: Site, tmp_path: Path, status: int) 
 @pytest.mark.parametrize(
     ("retry_after", "least", "most"),
     [("7", 7, 7), (formatdate(time.time() + 3600, usegmt=True), 50, 60), ("soon", 1, 1), ("9" * 400, 60, 60)],
+    ids=["seconds", "date", "no time", "too many digits"],
 )
 def test_servers_say_how_long_to_wait(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retry_after: str, least: int, most: int
