@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from semrank.transforms.columnar.worker_memory import Held
+from semrank.transforms.columnar.worker_memory import OTHER_FACTOR, Held
+from semrank.transforms.context.memory import DESCRIBED
 from semrank.transforms.lattice.memory import LOWER_LATTICE
 from semrank.transforms.weblog.memory import RELATIONS
 
@@ -22,3 +23,6 @@ LATTICE = Held(
 NAMED_LATTICE = Held("base concepts with URLs and words", 4.0, LOWER_LATTICE, {"lattice": 30.0})
 
 GRAPH = Held("graph", 9.0, "--level host, or --host-quality equal")
+
+# At most 100 seeds and 40 nearest pages: the concepts of their words take several times what the words do.
+TOPIC_LATTICE = Held("topic's lattice", OTHER_FACTOR, DESCRIBED.lower, {"seeds": 55.0, "near": 55.0})

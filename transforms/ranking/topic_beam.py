@@ -16,6 +16,7 @@ from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.context.memory import DESCRIBED
 from semrank.transforms.ranking import exact_sums, topic_lattice, topic_relations
+from semrank.transforms.ranking.memory import TOPIC_LATTICE
 from semrank.transforms.ranking.text_beam import Widths
 from semrank.transforms.ranking.topic_words import Vocabulary
 from semrank.transforms.weblog.clicks import COLUMNS, WordsOf, read_clicks, session_counts, url_word_sessions
@@ -50,13 +51,13 @@ class MakeTopicLattice(beam.PTransform[Any, Any]):
         known = {**widths, "sizes": begun[_SIZES], "seeds": seeds}
         lattice = partial(_prepared, query=self._query)
         compared = inputs["descriptions"] | MapTables(
-            "compare harvested pages", _near, sides=known, prepare=lattice, holds=DESCRIBED
+            "compare harvested pages", _near, sides=known, prepare=lattice, holds=TOPIC_LATTICE
         )
         near = {"objects": compared, "sizes": begun[_SIZES]} | GatherTables(
             "choose base pages", _nearest, holds=DESCRIBED
         )
         sums = inputs["descriptions"] | MapTables(
-            "count told words", _told, sides=known, prepare=lattice, holds=DESCRIBED
+            "count told words", _told, sides=known, prepare=lattice, holds=TOPIC_LATTICE
         )
         told = {"rows": sums} | MergePartitions(
             "add told words",
@@ -115,7 +116,7 @@ class RelateWords(beam.PTransform[Any, Any]):
             sides=lattice,
             prepare=self._base_words,
             tags=(MAIN, _WORDS),
-            holds=DESCRIBED,
+            holds=TOPIC_LATTICE,
         )
         return {"pairs": told[MAIN]} | MergePartitions(  # type: ignore[no-any-return]
             "choose relatives",
@@ -146,9 +147,9 @@ class RankByTopicLattice(beam.PTransform[Any, Any]):
         """Applies the steps."""
         known = {name: table for name, table in inputs.items() if name != "descriptions"}
         rows = inputs["descriptions"] | MapTables(
-            "score by topic's lattice", _score, sides=known, prepare=self._lattice, holds=DESCRIBED
+            "score by topic's lattice", _score, sides=known, prepare=self._lattice, holds=TOPIC_LATTICE
         )
-        concepts = known | GatherTables("list base concepts", self._concepts, holds=DESCRIBED)
+        concepts = known | GatherTables("list base concepts", self._concepts, holds=TOPIC_LATTICE)
         return {MAIN: rows, CONCEPTS: concepts}
 
 
@@ -167,7 +168,7 @@ class WeighToldWords(beam.PTransform[Any, Any]):
 
     def expand(self, lattice: dict[str, Collection]) -> Collection:
         """Applies the step."""
-        return lattice | GatherTables("weigh told words", self._weights, holds=DESCRIBED)  # type: ignore[no-any-return]
+        return lattice | GatherTables("weigh told words", self._weights, holds=TOPIC_LATTICE)  # type: ignore[no-any-return]
 
 
 class _Prepared(NamedTuple):
