@@ -335,7 +335,7 @@ def _measured_command(command: Sequence[str]) -> Measurement:
             said.seek(0)
             _failed(command, process.returncode, said.read().decode(errors="replace"))
     unit = 1 if sys.platform == "darwin" else 1024
-    peak = max(usage.ru_maxrss * unit, *watch.peaks.values())
+    peak = max([usage.ru_maxrss * unit, *watch.peaks.values()])
     return Measurement(wall_s, usage.ru_utime + usage.ru_stime, peak)
 
 

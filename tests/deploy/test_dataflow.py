@@ -34,6 +34,8 @@ VALUES = {
     "c-edges": "clicks",
     "user-groups": "minhash",
     "language": "en",
+    "keywords": "nouns",
+    "hits-graph": "topic",
     "mix": "80:20",
     "as-of": "2026-01-31T06:00:00Z",
     "query": "hawks and falcons",

@@ -96,7 +96,7 @@ def test_the_command_serves_until_interrupted() -> None:
     line = process.stdout.readline()
     url, _, told = line.strip().partition(": ")
     assert url.startswith(f"http://{HOST}:")
-    assert told == f"HTTP proxy to {len(sample_pages())} URLs on 10 hosts"
+    assert told == f"HTTP proxy for {len(sample_pages())} URLs on 10 hosts"
     with requests.Session() as session:
         session.trust_env = False
         found = session.get("http://birds.example/", proxies={"http": url}, allow_redirects=False, timeout=30)
