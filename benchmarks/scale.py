@@ -36,11 +36,13 @@ from semrank.transforms.weblog.memory import RELATIONS
 SIZES = (10_000, 100_000)
 QUICK_SIZES = (1_000, 10_000)
 PROFILE = "paper-2013"
-COMMANDS = ("ingest", "rank")
+INGEST, RANKED, DEFAULT_ROUND = "ingest", "rank", "rank focused"
+COMMANDS = (INGEST, RANKED)
 """What plans are made of; rounds are of `PROFILE`, whose lattices take the most."""
 
-DEFAULT_ROUND = "rank focused"
-"""A round of the default profile, which is measured beside them."""
+ROUNDS = {RANKED: f"profile {PROFILE}", DEFAULT_ROUND: "the default profile"}
+"""What is measured as a round -> what it is of."""
+
 MEASURED = Path(__file__).with_name("scale.jsonl")
 """Figures that the plan starts from where no others are named."""
 
@@ -440,7 +442,9 @@ class Plan:
     dollars: float
 
 
-def one_round(runs: Sequence[Run], pages: int, assumed: Assumptions, *, queue: int | None = None) -> Plan:
+def one_round(
+    runs: Sequence[Run], pages: int, assumed: Assumptions, *, queue: int | None = None, ranked: str = RANKED
+) -> Plan:
     """One ingest and one round over a web.
 
     Each stage goes on to grow as it did between the two largest webs.
@@ -450,11 +454,12 @@ def one_round(runs: Sequence[Run], pages: int, assumed: Assumptions, *, queue: i
         pages: size of the web.
         assumed: what is supposed.
         queue: size of the queue, or None for the same share of the web as in the runs.
+        ranked: which round.
 
     Raises:
         ValueError: there are no such runs.
     """
-    stages = dict(_grown_stages(runs, pages, assumed, queue))
+    stages = dict(_grown_stages(runs, pages, assumed, queue, ranked))
     seconds = sum(stage.seconds for stage in stages.values())
     alone = sum(stage.seconds for name, stage in stages.items() if name.partition(": ")[2] in SERIAL)
     cpu_hours = (seconds - alone) / assumed.speed / assumed.efficiency / 3600
@@ -465,7 +470,7 @@ def one_round(runs: Sequence[Run], pages: int, assumed: Assumptions, *, queue: i
     shuffled = float(sum(stage.shuffled_bytes for stage in stages.values()))
     held = {name.partition(": ")[2]: float(stage.held_bytes) for name, stage in stages.items()}
     return Plan(
-        f"one round, a queue of {queue or pages // PAGES_PER_QUEUE_URL:,} URLs",
+        f"one round, a queue of {queue or pages // PAGES_PER_QUEUE_URL:,} URLs, {ROUNDS[ranked]}",
         pages,
         machines,
         hours,
@@ -508,10 +513,10 @@ def many_rounds(runs: Sequence[Run], pages: int, assumed: Assumptions) -> Plan:
 
 
 def _grown_stages(
-    runs: Sequence[Run], pages: int, assumed: Assumptions, queue: int | None
+    runs: Sequence[Run], pages: int, assumed: Assumptions, queue: int | None, ranked: str
 ) -> Iterator[tuple[str, Stage]]:
     """Stages of both commands on a web of so many pages."""
-    for command in COMMANDS:
+    for command in (INGEST, ranked):
         series = series_of(runs, command, "local", queue)[-2:]
         if len(series) < 2:
             raise ValueError(f"found {len(series)} local runs of {command}, expected at least two sizes")
@@ -676,6 +681,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def plans(runs: Sequence[Run], pages: int, assumed: Assumptions) -> Iterator[Plan]:
     """All plans for which there are runs."""
     yield one_round(runs, pages, assumed)
+    if len(series_of(runs, DEFAULT_ROUND, "local", None)) > 1:
+        yield one_round(runs, pages, assumed, ranked=DEFAULT_ROUND)
     for queue in sorted({run.queue for run in runs if run.queue}):
         if len(series_of(runs, "rank", "local", queue)) > 1:
             yield one_round(runs, pages, assumed, queue=queue)

@@ -90,11 +90,20 @@ def test_what_does_not_fit_is_told_with_what_lowers_it() -> None:
 
 def test_a_queue_of_fixed_size_has_runs_of_its_own() -> None:
     plan = scale.one_round(RUNS, 1_000_000, Assumptions(speed=1.0, efficiency=1.0), queue=7)
-    assert plan.name == "one round, a queue of 7 URLs"
+    assert plan.name == "one round, a queue of 7 URLs, profile paper-2013"
     assert plan.cpu_hours == pytest.approx((10.0 * 100 + 0.1 * 100 + 5.0 * 100) / 3600)
     assert plan.held_bytes == held(1_000)
     with pytest.raises(ValueError, match="found 0 local runs of rank, expected at least two sizes"):
         scale.one_round(RUNS, 1_000_000, Assumptions(), queue=8)
+
+
+def test_a_round_by_the_default_profile_is_planned_from_its_own_runs() -> None:
+    assumed = Assumptions()
+    ranked = [replace(run, command=scale.DEFAULT_ROUND) for run in RUNS if run.command == "rank"]
+    plan = scale.one_round([*RUNS, *ranked], 1_000_000, assumed, ranked=scale.DEFAULT_ROUND)
+    assert plan.name == "one round, a queue of 10,000 URLs, the default profile"
+    assert plan == replace(scale.one_round(RUNS, 1_000_000, assumed), name=plan.name)
+    assert plan in list(scale.plans([*RUNS, *ranked], 1_000_000, assumed))
 
 
 def test_a_web_cut_by_topic_takes_as_many_small_rounds() -> None:
