@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from semrank.transforms.streams.json_lines import parse_json
+from semrank.transforms.streams.json_lines import JSON_INVALID, parse_json
 
 _BLANK = re.compile(r"[ \t]+")
 _COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*")
@@ -74,7 +74,7 @@ def _json_url(line: str) -> tuple[str | None, str | None]:
     try:
         entry = parse_json(line)
     except ValueError:
-        return None, "json-invalid"
+        return None, JSON_INVALID
     places = [("url",), *((kind, "info", "url") for kind in ("known", "discovered")), ("info", "url")]
     urls = (_member(entry, path) for path in places)
     url = next((url for url in urls if isinstance(url, str) and url), None)

@@ -21,7 +21,7 @@ from semrank.transforms.crawls.pages import CrawlLimits, Fetch, is_robots_txt, p
 from semrank.transforms.crawls.payload import headers_of_json
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.dates import microseconds
-from semrank.transforms.streams.json_lines import parse_json, status_code
+from semrank.transforms.streams.json_lines import JSON_INVALID, parse_json, status_code
 from semrank.transforms.streams.urls import canonical_url
 
 STAGE = "wat"
@@ -56,7 +56,7 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
     try:
         envelope = _member(parse_json(record.block), "Envelope")
     except ValueError:
-        builder.reject("json-invalid", described)
+        builder.reject(JSON_INVALID, described)
         return
     about = _member(envelope, "WARC-Header-Metadata")
     kind = _text(about, "WARC-Type") or ""

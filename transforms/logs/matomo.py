@@ -24,7 +24,7 @@ from semrank.transforms.logs.searches import query_text
 from semrank.transforms.logs.users import hashed_ids
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.batch import MAX_BATCH_RECORDS
-from semrank.transforms.streams.json_lines import parse_json, whole_number
+from semrank.transforms.streams.json_lines import JSON_INVALID, parse_json, whole_number
 from semrank.transforms.streams.lines import RECORD_TOO_LARGE, RECORD_TRUNCATED, DamagedStreamError, decompressed
 from semrank.transforms.streams.times import MICROSECONDS
 from semrank.transforms.streams.urls import CanonicalUrl, canonical_url
@@ -183,7 +183,7 @@ def _signs(text: bytes, start: int) -> tuple[Int64s, int]:
 
 def _between(text: bytes) -> Iterator[tuple[str, bytes]]:
     if text.strip(_BETWEEN):
-        yield "visit-invalid", text
+        yield JSON_INVALID, text
 
 
 def _read_visit(text: bytes, salt: bytes, canonical: Canonical, balance: Balance) -> list[tuple[Any, ...]]:
@@ -191,7 +191,8 @@ def _read_visit(text: bytes, salt: bytes, canonical: Canonical, balance: Balance
     try:
         visit = parse_json(text.decode("utf-8", "replace"))
     except ValueError:
-        visit = None
+        balance.reject(JSON_INVALID, _quote(text))
+        return []
     actions = visit.get("actionDetails") if isinstance(visit, dict) else None
     if not isinstance(actions, list):
         balance.reject("visit-invalid", _quote(text))

@@ -30,7 +30,7 @@ from semrank.transforms.logs.access import (
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.rejections import Balance, truths
 from semrank.transforms.logs.visits import LogBatch
-from semrank.transforms.streams.json_lines import parse_json, whole_number
+from semrank.transforms.streams.json_lines import JSON_INVALID, parse_object, whole_number
 from semrank.transforms.streams.quotes import quote_line, quote_request
 from semrank.transforms.streams.spans import Lines, value_spans
 from semrank.transforms.streams.times import written_times
@@ -95,8 +95,8 @@ def _read_lines(lines: Lines, reader: AccessReader, balance: Balance) -> None:
     layouts: dict[tuple[str, ...], list[tuple[bytes, dict[str, Any]]]] = {}
     for line in lines.texts():
         entry = _parsed(line)
-        if entry is None:
-            balance.reject_line(quote_line(line))
+        if isinstance(entry, str):
+            balance.reject_line(quote_line(line), entry)
         else:
             layouts.setdefault(tuple(entry), []).append((line, entry))
     kept: list[bytes] = []
@@ -120,25 +120,18 @@ def _read_lines(lines: Lines, reader: AccessReader, balance: Balance) -> None:
         reader.add(_requests(columns, kept), balance)
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    """The object of a line; None if the line is none."""
-    try:
-        entry = parse_json(line)
-    except ValueError:
-        entry = _parsed_leniently(line)
-    if not isinstance(entry, dict):
-        return None
+def _parsed(line: bytes) -> dict[str, Any] | str:
+    """The object of a line, or the reason why it holds none, as `parse_object` gives it."""
+    entry = parse_object(line)
+    if entry == JSON_INVALID:
+        for text in (line, _HEX_ESCAPE.sub(rb"\\u00\1", line)):  # nginx without escape=json writes a quote as \x22
+            entry = parse_object(text.decode("utf-8", "surrogateescape"))
+            if entry != JSON_INVALID:
+                break
+    if isinstance(entry, str):
+        return entry
     request = entry.get("request")
     return {**entry, **_flattened(request, "request.")} if isinstance(request, dict) else entry
-
-
-def _parsed_leniently(line: bytes) -> Any:
-    for text in (line, _HEX_ESCAPE.sub(rb"\\u00\1", line)):  # nginx without escape=json writes a quote as \x22
-        try:
-            return parse_json(text.decode("utf-8", "surrogateescape"))
-        except ValueError:
-            continue
-    return None
 
 
 def _flattened(entry: Mapping[str, Any], prefix: str) -> dict[str, Any]:

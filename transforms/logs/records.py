@@ -7,9 +7,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from semrank.transforms.logs.rejections import LAYOUT_UNKNOWN, Balance
+from semrank.transforms.logs.rejections import Balance
 from semrank.transforms.logs.visits import LogBatch
-from semrank.transforms.streams.lines import RECORD_TOO_LARGE, RECORD_TRUNCATED, blocks
+from semrank.transforms.streams.lines import RECORD_TOO_LARGE, blocks
 from semrank.transforms.streams.spans import Lines, find_lines
 
 ReadLines = Callable[[Lines, Balance], None]
@@ -40,9 +40,9 @@ def read_blocks(
             whole[-1] = False
         _read(lines.take(whole), balance, read_lines)
         if block.unterminated and len(lines) and not long[-1]:
-            balance.unreadable = RECORD_TRUNCATED
+            balance.torn = True
             _read(lines.take(np.array([len(lines) - 1])), balance, read_lines)
-            balance.unreadable = LAYOUT_UNKNOWN
+            balance.torn = False
         yield balance.batch()
 
 

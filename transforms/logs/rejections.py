@@ -12,6 +12,7 @@ from semrank.schemas.tables import CLICKS, REJECTS, conform
 from semrank.transforms.columnar.arrays import Bools, Int64s
 from semrank.transforms.logs.visits import VISITS, LogBatch
 from semrank.transforms.streams.batch import MAX_REJECT_CHARS
+from semrank.transforms.streams.lines import RECORD_TRUNCATED
 
 LAYOUT_UNKNOWN = "layout-unknown"
 
@@ -60,13 +61,12 @@ class Balance:
     """Counts of a block's records by outcome, with its clicks, visits and rejects.
 
     Attributes:
-        unreadable: reason of records that fit no layout of the format; "record-truncated" while the last line of a
-            stream that has no line end is read.
+        torn: whether the last line of a stream that has no line end is read: if it can't be, it is truncated.
     """
 
     def __init__(self, stage: str) -> None:
         self._stage = stage
-        self.unreadable = LAYOUT_UNKNOWN
+        self.torn = False
         self._used = 0
         self._ignored: Counter[str] = Counter()
         self._rejected: Counter[str] = Counter()
@@ -84,9 +84,9 @@ class Balance:
         self._rejected[reason] += 1
         self._rejects.append((reason, quoted[:MAX_REJECT_CHARS]))
 
-    def reject_line(self, quoted: str) -> None:
+    def reject_line(self, quoted: str, reason: str = LAYOUT_UNKNOWN) -> None:
         """Counts a record that fits no layout of the format, and quotes it."""
-        self.reject(self.unreadable, quoted)
+        self.reject(RECORD_TRUNCATED if self.torn else reason, quoted)
 
     def settle(self, rejections: Rejections, quote: Quote) -> None:
         """Adds the decisions about some records; those without one are used."""

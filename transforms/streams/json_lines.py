@@ -18,6 +18,10 @@ _EXACT_FLOATS = 2.0**53  # beyond, a float64 is no exact integer
 _STATUS_DIGITS = 3
 
 
+JSON_INVALID = "json-invalid"
+"""Why what should be JSON is rejected, in every format."""
+
+
 class Line(NamedTuple):
     """A line without its end, or the beginning of one that can't be used.
 
@@ -60,12 +64,12 @@ def parse_json(text: bytes | str) -> Any:
             raise ValueError("found values nested too deeply") from cause
 
 
-def parse_object(line: bytes) -> dict[str, Any] | str:
+def parse_object(line: bytes | str) -> dict[str, Any] | str:
     """The JSON object of a line, or the reason (json-invalid, not-an-object) why it holds none."""
     try:
         value = parse_json(line)
     except ValueError:
-        return "json-invalid"
+        return JSON_INVALID
     return value if isinstance(value, dict) else "not-an-object"
 
 

@@ -228,9 +228,9 @@ def test_json_lines_may_name_their_fields_as_they_like(entry: dict[str, object])
 @pytest.mark.parametrize(
     ("line", "fate"),
     [
-        (b'{"ip": "1.1.1.1"\n', "layout-unknown"),
-        (b"[1]\n", "layout-unknown"),
-        (b"[" * 100_000 + b"\n", "layout-unknown"),
+        (b'{"ip": "1.1.1.1"\n', "json-invalid"),
+        (b"[1]\n", "not-an-object"),
+        (b"[" * 100_000 + b"\n", "json-invalid"),
         (b'{"ip":"1.1.1.1","path":"/a"}\n', "time-invalid"),
         (b'{"ip":"1.1.1.1","path":"/a","time":"2020-01-01T00:00:00Z","status":"500"}\n', "status-error"),
         (b'{"ip":"1.1.1.1","path":"/a","time":"2020-01-01T00:00:00Z","agent":"curl/8"}\n', "robot"),

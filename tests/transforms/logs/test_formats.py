@@ -313,7 +313,7 @@ def test_outermost_objects_are_found_whatever_the_pieces(signs: list[str], sizes
         elif byte == b"{":
             if not depth:
                 between, begin = text[begin:place], place
-                expected += [("visit-invalid", between)] if between.strip(b" ,[]") else []
+                expected += [("json-invalid", between)] if between.strip(b" ,[]") else []
             depth += 1
         elif byte == b"}" and depth:
             depth -= 1
