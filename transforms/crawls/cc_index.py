@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import TIMESTAMP
-from semrank.transforms.crawls.media import HTML_TYPES
+from semrank.transforms.crawls.media import PAGE_TYPES
 from semrank.transforms.crawls.pages import Fetch, is_robots_txt, page, settle_status
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.languages import language_code
@@ -46,7 +46,6 @@ COLUMNS = {
 
 _REQUIRED = ("url", "fetch_time", "fetch_status")
 _ROBOTS_SUBSET = "/robotstxt/"  # the part of a WARC file's path that names the subset of robots.txt captures
-_PAGE_TYPES = HTML_TYPES | {"text/plain"}
 
 
 def check(stream: BinaryIO, *, source: str) -> None:
@@ -130,7 +129,7 @@ def _settle(builder: BatchBuilder, row: dict[str, Any]) -> None:
     if settle_status(builder, fetch, row["fetch_redirect"]):
         return
     content_type = row["content_mime_detected"] or row["content_mime_type"]
-    if content_type is not None and content_type.lower() not in _PAGE_TYPES:
+    if content_type is not None and content_type.lower() not in PAGE_TYPES:
         builder.ignore("not-html")
         return
     page(builder, fetch, title=None, text=None, language=language_code(row["content_languages"]))

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import BinaryIO
 
-from semrank.transforms.crawls.media import HTML_TYPES, media_type
+from semrank.transforms.crawls.media import PAGE_TYPES, media_type
 from semrank.transforms.crawls.pages import (
     GONE,
     NOT_MODIFIED,
@@ -48,7 +48,6 @@ _FIELDS = 12  # the optional JSON object stays in the last one
 _STATUS = re.compile(r"-?[0-9]{1,5}")
 _BEGIN = re.compile(r"([0-9]{14})(?:[0-9]{3})?(?:\+[0-9]+)?")
 _DUPLICATE = re.compile(r"(?:^|,)(?:duplicate|warcRevisit):")  # annotations of a fetch whose content was seen before
-_PAGE_TYPES = HTML_TYPES | {"text/plain"}
 
 
 def read(stream: BinaryIO, *, source: str) -> Iterator[SourceBatch]:
@@ -114,7 +113,7 @@ def _left_aside(fetch: Fetch, content_type: str) -> str | None:
     if status in GONE or status == NOT_MODIFIED:
         return None
     if 200 <= status < 300:
-        return None if (media_type(content_type) or "-") in _PAGE_TYPES else "not-html"
+        return None if (media_type(content_type) or "-") in PAGE_TYPES else "not-html"
     if status in REDIRECTS:
         return "redirect"
     return f"status-{status // 100}xx" if status >= 100 else "not-fetched"
