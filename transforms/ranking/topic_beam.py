@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import apache_beam as beam
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.transforms.columnar.arrays import MAIN, Int64s, bools, distinct_rows, int64s, positions
 from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables, MergePartitions, ReadParquet
+from semrank.transforms.context.describe import WordNumbers
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.context.memory import DESCRIBED
 from semrank.transforms.ranking import exact_sums, topic_lattice, topic_relations
@@ -103,7 +103,7 @@ class RelateWords(beam.PTransform[Any, Any]):
                 "list sessions of words",
                 self._sessions,
                 sides={"vocabulary": lattice["vocabulary"]},
-                prepare=_WordNumbers.of,
+                prepare=WordNumbers.of,
                 holds=DESCRIBED,
             )
         )
@@ -223,26 +223,13 @@ def _score(table: pa.Table, prepared: _Prepared) -> pa.Table:
     return topic_lattice.scores(_read(table, prepared), prepared.lattice)
 
 
-class _WordNumbers(NamedTuple):
-    """Ids of the words, ascending, and the number of each, int64[v] both."""
-
-    ids: Int64s
-    numbers: Int64s
-
-    @classmethod
-    def of(cls, vocabulary: pa.Table | None) -> _WordNumbers:
-        ids = np.zeros(0, dtype=np.int64) if vocabulary is None else int64s(vocabulary["word_id"])
-        order = np.argsort(ids)
-        return cls(ids[order], order.astype(np.int64))
-
-
 def _contained(table: pa.Table, prepared: Widths) -> pa.Table:
     known = prepared.read(table)
     row, word = topic_relations.contained_words(known)
     return pa.table([known.url[row], word], names=["url_id", "word"])
 
 
-def _sessions(table: pa.Table, prepared: _WordNumbers, *, words_of: WordsOf) -> pa.Table:
+def _sessions(table: pa.Table, prepared: WordNumbers, *, words_of: WordsOf) -> pa.Table:
     rows = url_word_sessions(read_clicks(table, words_of))
     place = positions(prepared.ids, int64s(rows["word_id"]))
     known = place >= 0
