@@ -221,7 +221,9 @@ def measured_run(command: str, arguments: Sequence[str], output: Path, pages: in
         for name, stage in manifest["stages"].items()
     }
     cpu_s = usage.ru_utime + usage.ru_stime
-    return Run(command, place.name, pages, queue, round(wall_s, 3), round(cpu_s, 3), watch.peaks, manifest["rows"], stages)
+    return Run(
+        command, place.name, pages, queue, round(wall_s, 3), round(cpu_s, 3), watch.peaks, manifest["rows"], stages
+    )
 
 
 def _followed(stream: IO[str] | None, watch: Watch) -> str:

@@ -279,7 +279,7 @@ class RoundConfig(ScopeOptions):
     )
     precision: float = option(
         0.5,
-        "share of the harvested pages above the threshold that are more like the topic than the average page; the "
+        "share of the harvested pages above the threshold that are at least half as like the topic as the seeds; the "
         "threshold is calibrated to it if no --threshold, --max-urls or --budget is given",
         SELECTION,
         metavar="P",

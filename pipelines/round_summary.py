@@ -50,6 +50,8 @@ def round_summary(output: str, config: RoundConfig, manifest: dict[str, Any], *,
     topic = manifest["inputs"].get("topic")
     lines += topic_lines(topic) if topic else []
     lines.append(_threshold_line(manifest["threshold"], config))
+    if not selection.selected and selection.held["threshold"] and config.threshold is None:
+        lines.append("no score is above the threshold: --max-urls N selects the best N whatever their scores")
     if config.mix is not None:
         lines.append("order: by score; fetched pages by score x probability that they changed (--mix)")
     made = [counted(rows[table], name) for table, name in _SEMRANK_TABLES.items() if rows[table]]
@@ -84,7 +86,7 @@ def _threshold_line(threshold: float | None, config: RoundConfig) -> str:
     if threshold != config.least_score:
         return (
             f"threshold: {threshold:g}, calibrated: at least {config.precision:.0%} of the harvested pages above it "
-            "are more like the topic than the average page"
+            "are at least half as like the topic as the seeds"
         )
     return f"threshold: {threshold:g}, default of {config.ranker}"
 

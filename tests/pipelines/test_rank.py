@@ -321,3 +321,14 @@ def test_queue_urls_outside_the_snapshot_are_rejects(snapshot: Path, tmp_path: P
     }
     manifest = json.loads((tmp_path / "round" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["rejected"] == {"not-in-snapshot": 1, "url-invalid": 1}
+
+
+def test_a_round_that_selects_nothing_says_how_to_select(
+    snapshot: Path, seeds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = ["--snapshot", str(snapshot), "--seeds", str(seeds), "--ranker", "semrank"]
+    hint = "no score is above the threshold: --max-urls N"
+    assert main(["rank", *inputs, "--output", str(tmp_path / "none")]) == 0
+    assert hint in capsys.readouterr().out
+    assert main(["rank", *inputs, "--output", str(tmp_path / "best"), "--max-urls", "2"]) == 0
+    assert hint not in capsys.readouterr().out

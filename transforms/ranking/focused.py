@@ -80,6 +80,9 @@ SHARPNESS = 2.0
 CONTRAST_CURRENT, CONTRAST_HARVESTED = 0.6, 0.3
 """Weights of the mean features of the URLs to rank and of the harvested pages, subtracted from a centroid."""
 
+LIKE_SEEDS = 0.5
+"""Share of the seeds' mean likeness to the topic from which on a harvested page counts as relevant."""
+
 LINKER_COSINE = 0.1
 """Assumed cosine of two pages that link to one URL: about what pages of one web have in common."""
 
@@ -409,7 +412,7 @@ def _moment_sums(part: Part, model: Model) -> Sums:
     content = part.pages @ model["content"]
     values = np.column_stack([raw_terms(part, model), content])
     plain, seen = known.current & ~known.described, known.current & known.described
-    groups = {"trained": part.trained, "plain": plain, "seen": seen}
+    groups = {"trained": part.trained, "plain": plain, "seen": seen, "seeds": known.seed & part.trained}
     return {name: product_limbs(values[rows]) for name, rows in groups.items()}
 
 
@@ -438,7 +441,7 @@ def term_weights(model: Model) -> Float64s:
 
 def _after_moments(model: Model, sums: Sums) -> Model:
     count = len(_TERMS)
-    trained, plain, seen = (Moments(sums[name], count + 1) for name in ("trained", "plain", "seen"))
+    trained, plain, seen, seeds = (Moments(sums[name], count + 1) for name in ("trained", "plain", "seen", "seeds"))
     current = Moments(sums["plain"] + sums["seen"], count + 1)
     deviation = np.sqrt(np.diag(current.covariances)[:count])
     varies = deviation > LEAST_DEVIATION
@@ -462,6 +465,7 @@ def _after_moments(model: Model, sums: Sums) -> Model:
             "shift": shift,
             "middle": mean,
             "steepness": 1.0 / spread if spread > LEAST_DEVIATION else 0.0,
+            "like_seeds": LIKE_SEEDS * float(seeds.means[count]),
         }
     )
 
@@ -575,7 +579,7 @@ PASSES = (
     ),
     Pass(
         "measure terms",
-        dict.fromkeys(("trained", "plain", "seen"), _LIMBED),
+        dict.fromkeys(("trained", "plain", "seen", "seeds"), _LIMBED),
         _moment_sums,
         _after_moments,
         semrank=True,
@@ -588,14 +592,14 @@ def harvest_scores(part: Part, model: Model) -> pa.Table:
     """How many harvested pages have about each score, and how many of these are relevant, a table of `BIN_SCHEMA`.
 
     Pages have the scores that they would have before they are fetched, if there are such URLs to rank. A page is
-    relevant if it is more like the topic than like the mean of all known pages. No rows where only seeds are harvested:
-    nothing is known of other pages then.
+    relevant if its likeness to the topic is above `LIKE_SEEDS` of the seeds' mean. No rows where only seeds are
+    harvested, so that nothing is known of other pages, or where no seed's content is known.
 
     Args:
         part: URLs, any of them harvested.
         model: what all passes have found out.
     """
-    if not model.number("others"):
+    if not model.number("others") or model.number("like_seeds") <= 0:
         return BIN_SCHEMA.empty_table()
     rows = np.flatnonzero(part.trained)
     content = part.trained_pages @ model["content"]
@@ -603,7 +607,7 @@ def harvest_scores(part: Part, model: Model) -> pa.Table:
     terms = ((raw_terms(part, model)[rows] - model["centre"]) * model["weights"]).sum(axis=1)
     total = np.where(plain, model.number("shift") + model.number("slope") * terms, content)
     score = np.round(expit((total - model.number("middle")) * model.number("steepness")), SCORE_DECIMALS)
-    return score_bins(score, content > 0)
+    return score_bins(score, content > model.number("like_seeds"))
 
 
 def score_part(part: Part, model: Model, words: pa.Array) -> pa.Table:
