@@ -35,6 +35,7 @@ from semrank.transforms.crawls.pages import (
     page,
     revisit,
     unchanged,
+    web_url,
 )
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.dates import microseconds
@@ -75,12 +76,8 @@ def _settle(builder: BatchBuilder, line: bytes, source: str) -> None:
     fields += ["-"] * (_FIELDS - len(fields))
     logged, code, _, raw, path, via, content_type, _, begin, digest, _, annotations = fields
     described = f"{source} {raw}"
-    url, reason = canonical_url(raw)
+    url = web_url(builder, raw, described)
     if url is None:
-        if reason == "scheme-unsupported":
-            builder.ignore("not-web")
-        else:
-            builder.reject(reason or "url-invalid", described)
         return
     hop = path[-1:]
     if hop == "P":

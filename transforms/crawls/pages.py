@@ -80,6 +80,16 @@ def content_digest(content: bytes) -> str:
     return f"sha1:{base64.b32encode(hashlib.sha1(content, usedforsecurity=False).digest()).decode()}"
 
 
+def web_url(builder: BatchBuilder, raw_url: str, described: str) -> str | None:
+    """The canonical form of a record's URL, or None: URLs of schemes like dns: are ignored, invalid ones rejected."""
+    url, reason = canonical_url(raw_url)
+    if url is None and reason == "scheme-unsupported":
+        builder.ignore("not-web")
+    elif url is None:
+        builder.reject(reason or "url-invalid", described)
+    return url
+
+
 def is_robots_txt(builder: BatchBuilder, url: str) -> bool:
     """Whether a canonical URL is that of a site's rules for robots (RFC 9309, 2.3); its record is ignored then."""
     found = urlsplit(url).path == "/robots.txt"

@@ -18,11 +18,11 @@ A page that asks not to be indexed keeps its row and links, but not its title an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import BinaryIO
+from functools import partial
 
-from semrank.transforms.crawls.archive import ARC_TYPE, Record, read_records
-from semrank.transforms.crawls.bounded import UnreadableError, read_page, time_limit
+from semrank.transforms.crawls.archive import ARC_TYPE, Record
+from semrank.transforms.crawls.archive_batches import read_archive
+from semrank.transforms.crawls.bounded import read_page, time_limit
 from semrank.transforms.crawls.charsets import decode_html
 from semrank.transforms.crawls.documents import document_title, may_have_title
 from semrank.transforms.crawls.html import MAX_TEXT_CHARS, guess_language
@@ -46,57 +46,24 @@ from semrank.transforms.crawls.pages import (
     settle_status,
     unchanged,
     unindexed,
+    web_url,
 )
 from semrank.transforms.crawls.payload import Body, HttpMessage, decode_body, parse_http
-from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
+from semrank.transforms.streams.batch import BatchBuilder
 from semrank.transforms.streams.dates import microseconds
-from semrank.transforms.streams.urls import canonical_url
-
-STAGE = "warc"
-
-
-def read(
-    stream: BinaryIO,
-    *,
-    source: str,
-    start: int = 0,
-    end: int | None = None,
-    limits: CrawlLimits = CrawlLimits(),  # noqa: B008 - immutable
-) -> Iterator[SourceBatch]:
-    """Batches of a WARC or ARC file, or of the records that begin in bytes [start, end) of it.
-
-    Args:
-        stream: seekable binary stream; gzip, zstd and uncompressed files are told apart by their first bytes.
-        source: name of the file, for reject rows.
-        start: first byte of the range.
-        end: first byte after the range, None for the end of the file.
-        limits: bounds on what is taken.
-    """
-    builder = BatchBuilder(STAGE)
-    for record in read_records(stream, start=start, end=end, max_record_bytes=limits.max_record_bytes):
-        described = f"{source} {record.describe()}"
-        try:
-            _settle(builder, record, described, limits)
-        except UnreadableError as cause:
-            builder.reject(cause.reason, described)
-        yield from builder.drain()
-    yield from builder.drain(last=True)
 
 
 def _settle(builder: BatchBuilder, record: Record, described: str, limits: CrawlLimits) -> None:
-    if record.problem is not None:
-        builder.reject(record.problem, described)
-    elif record.kind in ("response", "resource", "revisit"):
-        raw_url = record.headers.get("warc-target-uri", "")
-        url, reason = canonical_url(raw_url)
-        if url is None and reason == "scheme-unsupported":
-            builder.ignore("not-web")  # dns:, file: and what crawlers note about themselves
-        elif url is None:
-            builder.reject(reason or "url-invalid", described)
-        else:
+    if record.kind in ("response", "resource", "revisit"):
+        url = web_url(builder, record.headers.get("warc-target-uri", ""), described)
+        if url is not None:
             _settle_fetch(builder, record, url, described, limits)
     else:
         builder.ignore(record.kind or "record-type-missing")
+
+
+read = partial(read_archive, "warc", _settle)
+"""Batches of a WARC or ARC file; see `read_archive`."""
 
 
 def _settle_fetch(builder: BatchBuilder, record: Record, url: str, described: str, limits: CrawlLimits) -> None:

@@ -10,46 +10,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from functools import partial
+from typing import Any
 
-from semrank.transforms.crawls.archive import Record, read_records
+from semrank.transforms.crawls.archive import Record
+from semrank.transforms.crawls.archive_batches import read_archive
 from semrank.transforms.crawls.html import MAX_TITLE_CHARS
 from semrank.transforms.crawls.links import PageLinks, squeeze
 from semrank.transforms.crawls.media import HTML_TYPES, media_type
-from semrank.transforms.crawls.pages import CrawlLimits, Fetch, is_robots_txt, page, settle_revisit, settle_status
+from semrank.transforms.crawls.pages import (
+    CrawlLimits,
+    Fetch,
+    is_robots_txt,
+    page,
+    settle_revisit,
+    settle_status,
+    web_url,
+)
 from semrank.transforms.crawls.payload import headers_of_json
-from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
+from semrank.transforms.streams.batch import BatchBuilder
 from semrank.transforms.streams.dates import microseconds
 from semrank.transforms.streams.json_lines import JSON_INVALID, parse_json, status_code
-from semrank.transforms.streams.urls import canonical_url
-
-STAGE = "wat"
 
 _LINK_PATHS = frozenset({"A@/href", "AREA@/href"})
 _FRAME_PATHS = frozenset({"FRAME@/src", "IFRAME@/src"})
 
 
-def read(
-    stream: BinaryIO,
-    *,
-    source: str,
-    start: int = 0,
-    end: int | None = None,
-    limits: CrawlLimits = CrawlLimits(),  # noqa: B008 - immutable
-) -> Iterator[SourceBatch]:
-    """Batches of a WAT file, or of the records that begin in bytes [start, end) of it; see `warc.read`."""
-    builder = BatchBuilder(STAGE)
-    for record in read_records(stream, start=start, end=end, max_record_bytes=limits.max_record_bytes):
-        _settle(builder, record, f"{source} {record.describe()}", limits)
-        yield from builder.drain()
-    yield from builder.drain(last=True)
-
-
 def _settle(builder: BatchBuilder, record: Record, described: str, limits: CrawlLimits) -> None:
-    if record.problem is not None:
-        builder.reject(record.problem, described)
-        return
     if record.kind != "metadata":
         builder.ignore(record.kind or "record-type-missing")
         return
@@ -63,14 +50,8 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
     if kind.lower() not in ("response", "revisit"):
         builder.ignore(f"about-{kind.lower() or 'nothing'}")
         return
-    url, reason = canonical_url(_text(about, "WARC-Target-URI") or record.headers.get("warc-target-uri", ""))
-    if url is None:
-        if reason == "scheme-unsupported":
-            builder.ignore("not-web")
-        else:
-            builder.reject(reason or "url-invalid", described)
-        return
-    if is_robots_txt(builder, url):
+    url = web_url(builder, _text(about, "WARC-Target-URI") or record.headers.get("warc-target-uri", ""), described)
+    if url is None or is_robots_txt(builder, url):
         return
     http = _member(envelope, "Payload-Metadata", "HTTP-Response-Metadata")
     fetch = Fetch(
@@ -84,8 +65,8 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
         builder.count("date-missing-or-invalid")
     headers = headers_of_json(_member(http, "Headers"))
     if kind.lower() == "revisit":
-        told = {name.lower(): value for name, value in about.items() if isinstance(value, str)}
-        settle_revisit(builder, fetch, headers if http else None, told, limits.robots_name)
+        about_headers = {name.lower(): value for name, value in about.items() if isinstance(value, str)}
+        settle_revisit(builder, fetch, headers if http else None, about_headers, limits.robots_name)
     elif not settle_status(builder, fetch, headers.get("location")):
         _settle_page(builder, fetch, headers, _member(http, "HTML-Metadata"), limits)
 
@@ -124,6 +105,10 @@ def _settle_page(
         links.refresh_to(content)
     title = None if links.noindex else squeeze(_text(head, "Title"), MAX_TITLE_CHARS)
     page(builder, fetch, title=title or "", text=None, language=None, links=links)
+
+
+read = partial(read_archive, "wat", _settle)
+"""Batches of a WAT file; see `read_archive`."""
 
 
 def _member(value: Any, *path: str) -> dict[str, Any]:
