@@ -17,6 +17,7 @@ from semrank.pipelines.config import PAPER_PROFILES, ranker_options
 from semrank.pipelines.evaluation_config import EXPAND, FRONTIER, OMNISCIENT, EvaluationConfig
 from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_topics import Topic
+from semrank.pipelines.local.progress import PROGRESS
 from semrank.transforms.columnar.arrays import Int64s
 from semrank.transforms.ranking import registry
 from semrank.transforms.ranking.ontology_beam import named_ontology
@@ -24,7 +25,7 @@ from semrank.transforms.replay.replay import Crawl, Crawler, FactsCrawler, Omnis
 from semrank.transforms.replay.semrank_local import ClickLog, Reading, SemRankCrawler
 from semrank.transforms.replay.web import Web
 
-log = logging.getLogger("semrank")
+log = logging.getLogger(PROGRESS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,7 @@ def replay_topics(
                 for seed_set in range(len(topic.seeds)):
                     setting = Setting(topic, seed_set, mode)
                     yield Replayed(ranker, setting, _replayed(make(setting), ground, setting, config))
-        log.info("topic %d of %d: %s, %.1f s so far", number, len(topics), topic.name, time.time() - begin)
+        log.debug("topic %d of %d: %s, %.1f s so far", number, len(topics), topic.name, time.time() - begin)
 
 
 def _replayed(crawler: Crawler, ground: Ground, setting: Setting, config: EvaluationConfig) -> Crawl:

@@ -17,8 +17,11 @@ from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
 from semrank.transforms.samples.sample_web import sample_files
 
-_OWN_FILES = ("warc/sample-*.warc.gz", "clicks/clicks-*.parquet", "topics.parquet", "seeds.txt")
-"""What an earlier sample left in the folder; `--overwrite` replaces these and touches nothing else."""
+_OWN_FILES = (
+    *("warc/sample-*.warc.gz", "warc/.sample-*.warc.gz.*", "clicks/clicks-*.parquet", "clicks/.clicks-*.parquet.*"),
+    *("topics.parquet", "seeds.txt"),
+)
+"""What an earlier sample left in the folder, a killed one too; `--overwrite` replaces nothing else."""
 
 _LAST_PORT = 65_535
 
@@ -122,7 +125,7 @@ def _earlier_sample(output: str, *, overwrite: bool) -> set[str]:
             for pattern in _OWN_FILES
         }
         # Files that are called seeds.txt or topics.parquet may be anybody's; a sample has its WARC files, too.
-        if found[_OWN_FILES[0]]:
+        if found[_OWN_FILES[0]] or found[_OWN_FILES[1]]:
             return set().union(*found.values())
     if _holds_anything(output):
         raise InputError(
@@ -134,7 +137,7 @@ def _earlier_sample(output: str, *, overwrite: bool) -> set[str]:
 
 def _holds_anything(folder: str) -> bool:
     if files.is_local(folder):
-        return Path(folder).is_dir() and any(Path(folder).iterdir())
+        return any(not path.is_dir() for path in Path(folder).rglob("*"))
     return files.exists(folder)
 
 

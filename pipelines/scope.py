@@ -15,8 +15,12 @@ def scope_rules(options: ScopeOptions) -> Rules:
     Raises:
         InputError: a file can't be read, or a line of it is unusable.
     """
+    include = None if options.include is None else read_rules(*_text("--include", options.include))
+    if include == ():
+        # An empty file that excludes is the beginning of one; this one would hold back every URL.
+        raise InputError(f"--include {options.include}: holds no rule, expected +REGEX or -REGEX on a line")
     return Rules(
-        include=None if options.include is None else read_rules(*_text("--include", options.include)),
+        include=include,
         exclude=() if options.exclude is None else read_rules(*_text("--exclude", options.exclude)),
         hosts=None if options.only_hosts is None else _names(*_text("--only-hosts", options.only_hosts)),
         domains=None if options.only_domains is None else _names(*_text("--only-domains", options.only_domains)),

@@ -70,6 +70,10 @@ def told_by(root: Path, folder: str) -> dict[str, object]:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("crash")
     assert main(["sample", "--output", str(folder / "web"), "--quiet"]) == 0
+    for page in ("index", "net/a", "net/b", "fs/a"):
+        path = folder / "manuals" / f"{page}.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'<title>{page}</title><p>About {page}.</p><a href="/net/a.html">net</a>', encoding="utf-8")
     logs = ["--warc", str(folder / "web" / "warc" / "*"), "--clicks", str(folder / "web" / "clicks" / "*")]
     assert main(["ingest", *logs, "--output", str(folder / "snapshot"), "--quiet"]) == 0
     return folder
@@ -82,13 +86,20 @@ def commands(place: Path, output: Path) -> dict[str, list[str]]:
         "ingest": ["ingest", "--warc", f"{web}/warc/*", "--clicks", f"{web}/clicks/*", "--output", str(output)],
         "rank": ["rank", *seeds, "--output", str(output)],
         "rounds": ["rounds", *seeds, *QUICK, "--rounds", "2", "--output", str(output)],
+        "dataset": ["dataset", "manuals", "--source", str(place / "manuals"), "--output", str(output)],
+        "evaluate": [
+            *("evaluate", *seeds[:2], "--topics", f"{web}/topics.parquet", "--rankers", "cosine,breadth-first"),
+            *("--budget", "6", "--batch", "3", "--output", str(output)),
+        ],
     }
 
 
 def readings(name: str, folder: Path, place: Path, scratch: Path) -> list[list[str]]:
     """Commands that read what another one wrote to a folder."""
     rank = commands(place, scratch / "unread")["rank"]
-    if name == "ingest":
+    if name == "evaluate":
+        return [["report", "--evaluation", str(folder), "--output", str(scratch / "unread.html")]]
+    if name in ("ingest", "dataset"):
         rank[rank.index("--snapshot") + 1] = str(folder)
         return [rank]
     seeds = rank.index("--seeds")
@@ -117,7 +128,13 @@ def check_unfinished(name: str, folder: Path, place: Path, scratch: Path, capsys
         assert "unfinished" in error or "no such folder" in error, error
 
 
-@pytest.mark.parametrize("name", ["ingest", "rank", "rounds"])
+COMMANDS = ["ingest", "rank", "rounds"]
+"""The commands that are killed in every run of the tests; the others write by the same functions."""
+
+MORE_COMMANDS = [*COMMANDS, "dataset", "evaluate"]
+
+
+@pytest.mark.parametrize("name", COMMANDS if KILLS == DEFAULT_KILLS else MORE_COMMANDS)
 def test_a_killed_run_is_never_taken_for_a_result(
     name: str, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -148,7 +165,7 @@ def test_a_killed_run_is_never_taken_for_a_result(
     assert set(met) - {"start", "end"}, "no run was killed: they all ended before"
 
 
-@pytest.mark.parametrize("name", ["ingest", "rank", "rounds"])
+@pytest.mark.parametrize("name", [*COMMANDS, "dataset"] if KILLS == DEFAULT_KILLS else MORE_COMMANDS)
 def test_nothing_that_a_kill_would_leave_at_any_step_is_taken_for_a_result(
     name: str, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -156,7 +173,7 @@ def test_nothing_that_a_kill_would_leave_at_any_step_is_taken_for_a_result(
     output, copies = tmp_path / "output", tmp_path / "copies"
     whole = run(commands(place, output)[name], tmp_path / "told", kept=Kept(output, copies))
     assert whole.status == 0, whole.error
-    assert len(whole.steps) > 40
+    assert len(whole.steps) > (40 if name in COMMANDS else 4)
     results = [folder.name for folder in sorted(output.glob("round-*"))] if name == "rounds" else ["."]
     seen: set[frozenset[tuple[str, bytes]]] = set()
     finished_ones = 0
@@ -172,9 +189,54 @@ def test_nothing_that_a_kill_would_leave_at_any_step_is_taken_for_a_result(
                 finished_ones += 1
             else:
                 check_unfinished(name, copy / folder, place, tmp_path, capsys)
-    assert len(seen) > 10
+    assert len(seen) > (10 if name in COMMANDS else 2)
     # The last step of all is the manifest's renaming, so that in its copy everything is finished.
     assert finished_ones >= len(results)
+
+
+@pytest.fixture(scope="module")
+def round_folder(place: Path) -> Path:
+    folder = place / "ranked"
+    assert main([*commands(place, folder)["rank"], *QUICK, "--quiet"]) == 0
+    return folder
+
+
+@pytest.mark.parametrize("name", ["export", "report"])
+def test_a_killed_command_leaves_the_file_before_or_the_new_one(name: str, round_folder: Path, tmp_path: Path) -> None:
+    output, copies, told = tmp_path / "output", tmp_path / "copies", tmp_path / "told"
+    output.mkdir()
+    target = output / ("frontier.jsonl" if name == "export" else "report.html")
+    options = ["--format", "scrapy"] if name == "export" else []
+    arguments = [name, "--round", str(round_folder), *options, "--output", str(target), "--overwrite"]
+    before = b'{"url": "https://birds.example/"}\n'
+    target.write_bytes(before)
+    whole = run(arguments, told, kept=Kept(output, copies))
+    assert whole.status == 0, whole.error
+    after = target.read_bytes()
+    found = [copy.joinpath(target.name).read_bytes() for copy in copies.iterdir()]
+    assert {before, after} >= set(found)
+    assert before in found
+    moments = 1 if KILLS == DEFAULT_KILLS else 20
+    for moment in range(moments):
+        target.write_bytes(before)
+        run(arguments, told, seconds=whole.seconds * moment / moments)
+        assert target.read_bytes() in (before, after)
+
+
+def test_a_killed_sample_has_whole_files_only_and_is_replaced(tmp_path: Path) -> None:
+    whole, output, copies, told = (tmp_path / name for name in ("whole", "output", "copies", "told"))
+    assert main(["sample", "--output", str(whole), "--quiet"]) == 0
+    kept = run(["sample", "--output", str(output)], told, kept=Kept(output, copies))
+    assert kept.status == 0, kept.error
+    expected = content(whole)
+    states = sorted(copies.iterdir(), key=lambda path: int(path.name))
+    assert len(states) > len(expected)
+    for state in states:
+        written = {name: data for name, data in content(state).items() if not Path(name).name.startswith(".")}
+        assert written.items() <= expected.items()
+    for state in states[:: 1 if KILLS == "all" else len(states) // 3]:
+        assert main(["sample", "--output", str(state), "--overwrite", "--quiet"]) == 0
+        assert content(state).items() >= expected.items()
 
 
 def take_manifests(output: Path, results: Sequence[str]) -> None:

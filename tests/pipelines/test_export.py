@@ -196,6 +196,21 @@ def test_a_file_of_rules_is_not_overwritten(
     assert path.read_text() == "# mine\n"
 
 
+def test_only_a_file_that_excludes_may_have_no_rule(
+    ranked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rules.txt").write_text("# none yet\n")
+    (tmp_path / "empty.txt").touch()
+    export = ["export", "--round", ranked, "--format", "urls", "--output"]
+    assert main([*export, str(tmp_path / "all.txt")]) == 0
+    for name in ("rules.txt", "empty.txt"):
+        output = str(tmp_path / f"of-{name}")
+        assert main([*export, output, "--exclude", str(tmp_path / name)]) == 0
+        assert Path(output).read_bytes() == (tmp_path / "all.txt").read_bytes()
+        assert main([*export, str(tmp_path / "no.txt"), "--include", str(tmp_path / name)]) == 2
+        assert "holds no rule, expected" in error(capsys)
+
+
 def test_a_failure_leaves_what_was_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Half of a frontier under the name of a whole one would be crawled as one."""
     broken = frontier([f"https://a.example/{place}" for place in range(20)])

@@ -117,7 +117,7 @@ def read_rules(text: str, source: str) -> tuple[Rule, ...]:
         source: option and path, for messages.
 
     Raises:
-        InputError: there is no rule, a line is none, or its expression is none of RE2.
+        InputError: a line is no rule, or its expression is none of RE2.
     """
     rules = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -136,6 +136,4 @@ def read_rules(text: str, source: str) -> tuple[Rule, ...]:
                 f"{source}, line {number}: '{rule:.100}' is not a regular expression of RE2: {reason}"
             ) from cause
         rules.append(Rule(rule[0] == "+", rule[1:]))
-    if not rules:
-        raise InputError(f"{source}: holds no rule, expected +REGEX or -REGEX on a line")
     return tuple(rules)
