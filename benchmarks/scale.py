@@ -57,7 +57,7 @@ SURE_SECONDS = 5.0
 
 SERIAL = frozenset(
     {
-        *("number words", "settle relations", "layer keywords", "plan base lattice", "plan current lattice"),
+        *("number words", "layer keywords", "plan base lattice", "plan current lattice"),
         *("write relations", "write keywords", "write base concepts", "write rejects", "find unknown queue URLs"),
         *("follow aliases", "gather wanted content", "cut order", "number ranges"),
     }
@@ -364,7 +364,7 @@ def _stage_lines(series: Sequence[Run]) -> Iterator[str]:
 
 def _held_by(name: str) -> Held:
     """What a stage holds, of those that hold most."""
-    states = {"settle relations": RELATIONS, "score current lattice": LATTICE, "score conditional databases": LATTICE}
+    states = {"write relations": RELATIONS, "score current lattice": LATTICE, "score conditional databases": LATTICE}
     return states.get(name, OTHER)
 
 

@@ -117,11 +117,10 @@ from semrank.transforms.ranking.scores import unscored_rows, with_scores
 from semrank.transforms.ranking.semrank import NAMED_SCHEMA, concept_rows
 from semrank.transforms.ranking.topic_beam import CONCEPTS as TOPIC_CONCEPTS
 from semrank.transforms.ranking.topic_beam import MakeTopicLattice, RankByTopicLattice, RelateWords, WeighToldWords
-from semrank.transforms.weblog.beam import ClickFacts, LearnRelations, ReadClickFacts, SettleRelations
+from semrank.transforms.weblog.beam import ClickFacts, LearnRelations, ReadClickFacts
 from semrank.transforms.weblog.clicks import WordsOf
 from semrank.transforms.weblog.memory import RELATIONS as HELD_RELATIONS
 from semrank.transforms.weblog.memory import VOCABULARY
-from semrank.transforms.weblog.relations import ISA, PART_OF
 
 EXAMPLES = """\
 examples:
@@ -845,14 +844,11 @@ def _relations(snapshot: _Snapshot, clicks: ClickFacts, urls: UrlFacts, config: 
         own_words=own,
         settings=settings,
     )
-    settled = {"isa": learned.isa, "part_of": learned.part_of, "vocabulary": vocabulary} | SettleRelations(
-        settings.min_support
-    )
     if settings.topic_log:
         vocabulary = {"vocabulary": vocabulary, "clicks": learned.word_clicks} | GatherTables(
             "count clicks of topic", _counted_vocabulary, holds=VOCABULARY
         )
-    return {"vocabulary": vocabulary, "isa": settled[ISA], "part_of": settled[PART_OF]}
+    return {"vocabulary": vocabulary, "isa": learned.isa, "part_of": learned.part_of}
 
 
 def _counted_vocabulary(vocabulary: pa.Table | None, clicks: pa.Table | None) -> pa.Table:

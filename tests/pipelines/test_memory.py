@@ -135,7 +135,7 @@ def test_relations_that_do_not_fit_leave_nothing(
     options = ["--profile=paper-2013", "--min-support=3", f"--worker-memory={OWN_BYTES + 13_000_000}"]
     assert web.rank(output, *options, *mode, few=True) == 2
     line = said(capsys)
-    assert "'settle relations' takes on a worker (relations; its tables: part_of " in line
+    assert "'score current lattice' takes on a worker (base lattice and relations; its tables: " in line
     assert "a larger --min-relation-support" in line
     assert [path.name for path in output.iterdir() if not path.name.startswith(".")] == []
 
@@ -158,7 +158,7 @@ ABOVE, BELOW = 4.0, 1.05
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["--profile=paper-2013"], {"settle relations", "write relations", "score current lattice", "write keywords"}),
+        (["--profile=paper-2013"], {"write relations", "score current lattice", "write keywords"}),
         (["--no-semrank-terms"], {"weigh linking pages", "score by focused"}),
         (["--ranker=pagerank"], {"score by pagerank"}),
     ],
@@ -175,7 +175,7 @@ def test_formulas_tell_what_is_held(options: list[str], expected: set[str], web:
 
 def test_the_local_runner_holds_no_more(web: Input, tmp_path: Path) -> None:
     held = held_by_stages(web.arguments(tmp_path / "round", "--profile=paper-2013", "--workers=1", few=True), tmp_path)
-    assert {"settle relations", "score current lattice"} <= set(held)
+    assert {"write relations", "score current lattice"} <= set(held)
     for stage, (peak, formula) in held.items():
         assert peak <= BELOW * formula, stage
 
@@ -232,12 +232,12 @@ def test_every_state_is_held_by_a_stage(web: Input, tmp_path: Path) -> None:
 
 def test_a_refusal_on_a_cluster_is_told_as_one_here() -> None:
     """A runner hands a worker's error on as text, with the step and Java's part of the story around it."""
-    refusal = "--worker-memory: found 145 MiB, expected 158 MiB, which 'settle relations' takes on a worker (relations)"
+    refusal = "--worker-memory: found 145 MiB, expected 158 MiB, which 'write relations' takes on a worker (relations)"
     text = (
         "Pipeline job-7 failed in state FAILED: java.lang.RuntimeError: Error received from SDK harness for "
         'instruction 4: Traceback (most recent call last):\n  File "x.py", line 3, in check\n    raise InputError(\n'
         f"semrank.schemas.errors.InputError: {refusal} "
-        "[while running 'settle all relations/settle relations/gather']\n\n"
+        "[while running 'write relations/write/gather']\n\n"
         "\tat org.apache.beam"
     )
     error = _user_error(RuntimeError(text))

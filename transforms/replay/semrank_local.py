@@ -415,7 +415,7 @@ def _relations(
     isa = relations.merge_pairs(relations.isa_pairs(leading, count))
     witnesses = concatenate(relations.link_witnesses(contexts.links, leading, in_base), relations.WITNESS_SCHEMA)
     part_of = relations.merge_pairs(relations.part_of_pairs(witnesses, leading, in_current))
-    return relations.settle_relations(isa, part_of, settings.min_support, count)
+    return relations.settle_relations(isa, part_of, settings.min_support)
 
 
 def _own_words(contexts: Round) -> pa.Table:

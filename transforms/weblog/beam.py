@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from semrank.transforms.columnar.arrays import MAIN, Bools, Int64s, bounded_slices, distinct_rows, int64s, positions
-from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables, MergePartitions, ReadParquet
+from semrank.transforms.columnar.beam import Collection, MapTables, MergePartitions, ReadParquet
 from semrank.transforms.columnar.idfilter import MIN_BITS, filter_positions
 from semrank.transforms.columnar.ids import digest_table
 from semrank.transforms.weblog import relations, sequences
 from semrank.transforms.weblog.clicks import COLUMNS, WordsOf, no_words, read_clicks, url_word_clicks, word_clicks
 from semrank.transforms.weblog.groups import minhash_groups, user_groups, user_words, users_of_several_groups
-from semrank.transforms.weblog.memory import RELATIONS, VOCABULARY
+from semrank.transforms.weblog.memory import VOCABULARY
 
 SEQUENCES, WORD_CLICKS, URL_CLICKS, WORDS, DIGESTS = "sequences", "word_clicks", "url_clicks", "words", "digests"
 USERS, CLICKED, WITNESSES = "users", "clicked", "witnesses"
@@ -191,14 +191,14 @@ class LearnRelations(beam.PTransform[Any, Any]):
             prepare=_Contexts.of,
             holds=VOCABULARY,
         )
-        counted = {"isa": found[relations.ISA], "part_of": part_of} | MergePartitions(
-            "count pairs",
-            partial(_sum_pairs, least=self._settings.min_support),
+        settled = {"isa": found[relations.ISA], "part_of": part_of} | MergePartitions(
+            "settle relations",
+            partial(_settled_pairs, least=self._settings.min_support),
             partitions=self._partitions,
             key="pair",
             tags=(relations.ISA, relations.PART_OF),
         )
-        return LearnedRelations(counted[relations.ISA], counted[relations.PART_OF], scoped[WORD_CLICKS])
+        return LearnedRelations(settled[relations.ISA], settled[relations.PART_OF], scoped[WORD_CLICKS])
 
     def _user_sides(self) -> dict[str, Collection]:
         if self._settings.groups == "one":
@@ -215,26 +215,6 @@ class LearnRelations(beam.PTransform[Any, Any]):
             combine={rows: distinct_rows},
         )
         return {"users": users}
-
-
-class SettleRelations(beam.PTransform[Any, Any]):
-    """Decides between opposite and competing relations; returns ISA and Part-Of as `LearnRelations` does.
-
-    The input is a dict with `isa`, `part_of` and `vocabulary`.
-    """
-
-    def __init__(self, min_support: int) -> None:
-        super().__init__("settle all relations")
-        self._min_support = min_support
-
-    def expand(self, inputs: dict[str, Collection]) -> Any:
-        """Applies the step."""
-        return inputs | GatherTables(
-            "settle relations",
-            partial(_settle, min_support=self._min_support),
-            tags=(relations.ISA, relations.PART_OF),
-            holds=RELATIONS,
-        )
 
 
 class _Scopes(NamedTuple):
@@ -328,24 +308,20 @@ def _part_of_pairs(rows: pa.Table | None, witnesses: pa.Table | None, prepared: 
 
 
 def _keyed_pairs(pairs: pa.Table) -> pa.Table:
-    # A pair's number needs no hash of its own: partitions mix the bits of their key.
-    key = (int64s(pairs["source"]) << 32) | int64s(pairs["target"])
+    # All that decides on a pair is about the same two words, so that both directions travel under one number. It needs
+    # no hash of its own: partitions mix the bits of their key.
+    source, target = int64s(pairs["source"]), int64s(pairs["target"])
+    key = (np.minimum(source, target) << 32) | np.maximum(source, target)
     return pairs.append_column("pair", pa.array(key))
 
 
-def _sum_pairs(isa: pa.Table | None, part_of: pa.Table | None, *, least: int) -> Iterator[tuple[str, pa.Table]]:
-    for kind, pairs in ((relations.ISA, isa), (relations.PART_OF, part_of)):
-        if pairs is not None:
-            summed = relations.merge_pairs([pairs.select(relations.PAIR_SCHEMA.names)])
-            yield kind, summed.filter(pa.array(int64s(summed["support"]) >= least))
-
-
-def _settle(
-    isa: pa.Table | None, part_of: pa.Table | None, vocabulary: pa.Table | None, *, min_support: int
-) -> Iterator[tuple[str, pa.Table]]:
-    empty = relations.PAIR_SCHEMA.empty_table()
-    count = 0 if vocabulary is None else vocabulary.num_rows
-    settled = relations.settle_relations(
-        empty if isa is None else isa, empty if part_of is None else part_of, min_support, count
+def _settled_pairs(isa: pa.Table | None, part_of: pa.Table | None, *, least: int) -> Iterator[tuple[str, pa.Table]]:
+    """The relations that hold between the pairs of words of one partition."""
+    counted_isa, counted_part_of = (
+        relations.merge_pairs([] if pairs is None else [pairs.select(relations.PAIR_SCHEMA.names)])
+        for pairs in (isa, part_of)
     )
-    yield from zip((relations.ISA, relations.PART_OF), settled, strict=True)
+    settled = relations.settle_relations(counted_isa, counted_part_of, least)
+    for kind, pairs in zip((relations.ISA, relations.PART_OF), settled, strict=True):
+        for part in bounded_slices(pairs):
+            yield kind, part

@@ -312,8 +312,8 @@ def part_of_pairs(witnesses: pa.Table, rows: pa.Table, in_current: Bools) -> Ite
         yield _count_witnesses(source_word[row], word[place], link[row] - link[low], len(in_current))
 
 
-def settle_relations(isa: pa.Table, part_of: pa.Table, min_support: int, word_count: int) -> tuple[pa.Table, pa.Table]:
-    """Which relations hold, once all supports are known.
+def settle_relations(isa: pa.Table, part_of: pa.Table, min_support: int) -> tuple[pa.Table, pa.Table]:
+    """Which relations hold, once all supports are known: of all words, or of some pairs in both directions.
 
     Relations below `min_support` are dropped; ISA beats Part-Of; of two opposite Part-Of the better supported stays,
     on a tie neither.
@@ -322,7 +322,6 @@ def settle_relations(isa: pa.Table, part_of: pa.Table, min_support: int, word_co
         isa: distinct pairs with source < target, a table of `PAIR_SCHEMA`.
         part_of: distinct directed pairs, a table of `PAIR_SCHEMA`.
         min_support: smallest support of a relation.
-        word_count: size of the vocabulary.
 
     Returns:
         (ISA pairs, Part-Of pairs), each sorted.
@@ -331,11 +330,11 @@ def settle_relations(isa: pa.Table, part_of: pa.Table, min_support: int, word_co
     part_of = _supported(part_of, min_support)
     source, target = int64s(part_of["source"]), int64s(part_of["target"])
     support = int64s(part_of["support"])
-    isa_keys = np.sort(int64s(isa["source"]) * word_count + int64s(isa["target"]))
-    unrelated = ~members(isa_keys, np.minimum(source, target) * word_count + np.maximum(source, target))
-    keys = source * word_count + target
+    isa_keys = np.sort((int64s(isa["source"]) << 32) | int64s(isa["target"]))
+    unrelated = ~members(isa_keys, (np.minimum(source, target) << 32) | np.maximum(source, target))
+    keys = (source << 32) | target
     order = np.argsort(keys)
-    opposite = positions(keys[order], target * word_count + source)
+    opposite = positions(keys[order], (target << 32) | source)
     opposite_support = np.where(opposite >= 0, support[order][opposite], 0) if len(keys) else support
     return isa, part_of.filter(pa.array(unrelated & (support > opposite_support)))
 

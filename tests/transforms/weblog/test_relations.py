@@ -152,7 +152,7 @@ def test_settled_relations(isa: Counts, part_of: Counts, least: int) -> None:
         for (a, b), support in strong.items()
         if (min(a, b), max(a, b)) not in kept_isa and support > strong.get((b, a), 0)
     }
-    found_isa, found = settle_relations(pair_table(isa), pair_table(part_of), least, WORD_COUNT)
+    found_isa, found = settle_relations(pair_table(isa), pair_table(part_of), least)
     assert list(pairs_of(found_isa).items()) == sorted(kept_isa.items())
     assert list(pairs_of(found).items()) == sorted(kept.items())
 
