@@ -68,9 +68,10 @@ QUERIES = {
     "FROM leading_words a JOIN leading_words b USING (url, scope) WHERE a.number < b.number) GROUP BY source, target",
     "followed": "SELECT DISTINCT hash(source_url) AS source_url, hash(target_url) AS target_url FROM links "
     "WHERE NOT nofollow AND source_url <> target_url",
-    "directed": "SELECT source, target, count(*) AS support FROM (SELECT DISTINCT a.number AS source, b.number AS target, "
-    "source_url, target_url FROM followed JOIN leading_words a ON a.url = source_url JOIN leading_words b "
-    "ON b.url = target_url AND b.scope = a.scope WHERE a.in_base AND a.number <> b.number) GROUP BY source, target",
+    "directed": "SELECT source, target, count(*) AS support FROM (SELECT DISTINCT a.number AS source, "
+    "b.number AS target, source_url, target_url FROM followed JOIN leading_words a ON a.url = source_url "
+    "JOIN leading_words b ON b.url = target_url AND b.scope = a.scope WHERE a.in_base AND a.number <> b.number) "
+    "GROUP BY source, target",
     PART_OF: "SELECT p.* FROM directed p LEFT JOIN directed o ON o.source = p.target "
     f"AND o.target = p.source ANTI JOIN {ISA} i ON i.source = least(p.source, p.target) "
     "AND i.target = greatest(p.source, p.target) WHERE p.support > coalesce(o.support, 0)",
