@@ -105,14 +105,11 @@ class Budget:
     Args:
         limit: the most bytes.
         folder: where tables lie beyond it.
-
-    Attributes:
-        spilled: bytes that were written to files.
     """
 
     def __init__(self, limit: int, folder: str) -> None:
         self._limit, self.folder = limit, folder
-        self._waiting = self.spilled = 0
+        self._waiting = 0
 
     def take(self, value: Any, file: TableFile | None) -> tuple[Any, TableFile | None]:
         """A value as it is kept, and the file that it lies in, if it does."""
@@ -123,7 +120,6 @@ class Budget:
             self._waiting += size
             return value, file
         file = file or TableFile(self.folder)
-        self.spilled += size
         return file.write(value), file
 
     def give(self, value: Any) -> None:

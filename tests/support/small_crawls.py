@@ -15,6 +15,7 @@ from scipy import sparse
 from semrank.transforms.columnar.arrays import split_by_partition
 from semrank.transforms.context.descriptions import BLOCKS, Descriptions
 from semrank.transforms.ranking.facts import Facts
+from tests.support.description_tables import description_table
 
 WORDS = ("bird", "crawl", "eagle", "hawk", "lattice", "nest", "spider", "wing")
 FOREIGN_WORD = "zebra"
@@ -126,7 +127,7 @@ class Crawl:
 
     def tables(self, parts: int, chance: random.Random) -> dict[str, list[pa.Table]]:
         """The tables that a distributed ranker takes, in shuffled order: URLs in `parts` parts, links repeated."""
-        table = self.descriptions().to_table()
+        table = description_table(self.descriptions())
         ids = table["url_id"].to_numpy()
         described = [_shuffled(part, chance) for _, part in split_by_partition(table, ids, parts)]
         repeated = self.links + chance.sample(self.links, len(self.links) // 2)

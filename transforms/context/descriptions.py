@@ -12,7 +12,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
@@ -21,7 +20,6 @@ from semrank.transforms.columnar.arrays import (
     Int64s,
     bools,
     int64s,
-    list_column,
     list_parts,
     pointers,
 )
@@ -113,17 +111,6 @@ class Descriptions:
             linkers=_matrix(table["linkers"], None, harvested),
         )
 
-    def to_table(self) -> pa.Table:
-        """The same as a table of `DESCRIPTION_SCHEMA`."""
-        columns: list[pa.Array] = [pa.array(self.url)]
-        columns += [pa.array(getattr(self, name)) for name in _FLAGS]
-        columns.append(pa.array(self.place))
-        for name in _COUNTED:
-            matrix = getattr(self, name)
-            columns += [_lists(matrix, matrix.indices), _lists(matrix, matrix.data)]
-        columns.append(_lists(self.linkers, self.linkers.indices))
-        return pa.table(columns, schema=DESCRIPTION_SCHEMA)
-
     def select(self, rows: Int64s | Bools) -> Descriptions:
         """The rows with some numbers, or where a mask is true, in their order."""
         numbers = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
@@ -136,10 +123,6 @@ def _matrix(indices: pa.ChunkedArray, counts: pa.ChunkedArray | None, width: int
     matrix = sparse.csr_array((data, int64s(places), indptr), shape=(len(indptr) - 1, width))
     matrix.sort_indices()
     return matrix
-
-
-def _lists(matrix: sparse.csr_array, values: npt.NDArray[np.integer]) -> pa.ListArray:
-    return list_column(pa.array(values.astype(np.int64)), matrix.indptr.astype(np.int64))
 
 
 def counts_matrix(rows: Int64s, columns: Int64s, counts: Int64s, shape: tuple[int, int]) -> sparse.csr_array:

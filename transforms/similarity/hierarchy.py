@@ -340,7 +340,7 @@ def path_from_top(hierarchy: WeightedHierarchy, word: int) -> list[int]:
 
 
 def ics(hierarchy: WeightedHierarchy, a: int, b: int) -> float:
-    """Information content similarity of two words (P13 Def. 15), in [0, 1]; the readable form of `ics_block`."""
+    """Information content similarity of two words (P13 Def. 15), in [0, 1]; the readable form of `IcsRows`."""
     if hierarchy.relatives[a, b]:
         return 1.0
     if hierarchy.probability[a] == 0 or hierarchy.probability[b] == 0:
@@ -351,26 +351,6 @@ def ics(hierarchy: WeightedHierarchy, a: int, b: int) -> float:
     if own == 0:
         return 0.0 if shared == 0 else 1.0
     return float(np.rint(min(1.0, shared / own) * ICS_UNITS) / ICS_UNITS)
-
-
-def ics_block(
-    hierarchy: WeightedHierarchy, rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer]
-) -> Float64s:
-    """Information content similarities of all pairs of two lists of words (P13 Def. 15).
-
-    Args:
-        hierarchy: the hierarchy of n words.
-        rows: word numbers below n; a word may stand there more than once.
-        columns: likewise.
-
-    Returns:
-        float64[len(rows), len(columns)], multiples of 2^-40 in [0, 1].
-    """
-    order = clicked_first(hierarchy, columns)
-    block, ordered = np.empty((len(rows), len(columns))), np.empty((len(rows), len(columns)))
-    IcsRows.of(hierarchy, rows).write(columns[order], ordered)
-    block[:, order] = ordered
-    return block
 
 
 def clicked_first(hierarchy: WeightedHierarchy, words: npt.NDArray[np.integer]) -> Int64s:

@@ -103,7 +103,7 @@ class WordPairs:
             second: likewise.
 
         Returns:
-            float64[p], multiples of 2^-40 in [0, 1]; the same numbers as those of `ics_block`.
+            float64[p], multiples of 2^-40 in [0, 1]; the same numbers as those of `IcsRows`.
         """
         hierarchy = self.hierarchy
         values = np.zeros(len(first))

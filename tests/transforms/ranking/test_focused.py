@@ -29,6 +29,7 @@ from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.focused_beam import RankByFocused
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from semrank.transforms.ranking.topic_beam import MakeTopicLattice, WeighToldWords
+from tests.support.description_tables import description_table
 from tests.support.small_crawls import Crawl, Page, crawls, random_crawl
 
 Vector = Mapping[Any, float]
@@ -343,7 +344,7 @@ def test_reasons_of_known_contents_name_their_words() -> None:
 
 
 def tables_of(facts: Facts, parts: int, chance: random.Random) -> dict[str, list[pa.Table]]:
-    known = facts.descriptions.to_table()
+    known = description_table(facts.descriptions)
     described = [
         part.take(pa.array(chance.sample(range(part.num_rows), part.num_rows)))
         for _, part in split_by_partition(known, known["url_id"].to_numpy(), parts)

@@ -26,6 +26,7 @@ from semrank.transforms.ranking import topic_lattice
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.topic_beam import CONCEPTS, MakeTopicLattice, RankByTopicLattice
 from semrank.transforms.ranking.topic_words import Vocabulary
+from tests.support.description_tables import description_table
 from tests.support.small_crawls import Crawl, Page, crawls, random_crawl
 
 Words = dict[int, float]
@@ -236,7 +237,7 @@ def test_of_many_seeds_those_with_the_smallest_ids_are_objects() -> None:
 def distributed(facts: Facts, crawl: Crawl, partitions: int, folder: Path, runner: str) -> tuple[pa.Table, pa.Table]:
     tables = crawl.tables(partitions, random.Random(partitions))
     tables["descriptions"] = [
-        facts.descriptions.select(np.isin(facts.descriptions.url, part["url_id"].to_numpy())).to_table()
+        description_table(facts.descriptions.select(np.isin(facts.descriptions.url, part["url_id"].to_numpy())))
         for part in tables["descriptions"]
     ]
     names = ("descriptions", "vocabulary", "harvested")

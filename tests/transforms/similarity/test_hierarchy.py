@@ -21,9 +21,9 @@ from semrank.transforms.similarity.hierarchy import (
     build_hierarchy,
     common_ancestor,
     ics,
-    ics_block,
     path_from_top,
 )
+from tests.support.similarities import ics_block
 from tests.transforms.similarity.naive import NaiveHierarchy, Words, word_sets
 
 INTERNET, SPIDER, TECHNOLOGY, NETWORK, WEB_PAGE, OTHERS = range(6)

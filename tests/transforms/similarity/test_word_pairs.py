@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 
 from semrank.transforms.similarity import word_pairs
-from semrank.transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy, ics_block
+from semrank.transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy
 from semrank.transforms.similarity.word_pairs import WordPairs
+from tests.support.similarities import ics_block
 from tests.transforms.similarity.naive import Words, word_sets
 
 
