@@ -64,7 +64,7 @@ def _semrank(default: Any, text: str, **further: Any) -> Any:
 
 
 def _own(default: Any, text: str, name: str, **further: Any) -> Any:
-    """An option of one ranker, which the registry knows it by; a number of at least 0 unless told otherwise."""
+    """An option of one ranker, found by its name in the registry; a number of at least 0 by default."""
     bounds = {} if "choices" in further else {"low": 0, "high": _LARGEST}
     return option(default, text, RANKING, rankers=frozenset(with_option(name)), **{**bounds, **further})
 

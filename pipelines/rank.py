@@ -441,7 +441,7 @@ def prepare_round(
     if config.nouns_only:
         check_tagger(config.language)
     if config.ranker == "ontology":
-        # An ontology that can't be read is said before anything is touched.
+        # Fail on an unreadable ontology before anything is written.
         named_ontology(config.ontology, config.topic)
     rules = scope_rules(config)
     _check_queue_fits(queue, snapshot, memory)

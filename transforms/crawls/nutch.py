@@ -77,7 +77,7 @@ class _Entry(NamedTuple):
 
 
 def read(stream: BinaryIO, *, source: str, zone: str | None = None) -> Iterator[SourceBatch]:
-    """Batches of a dump; CSV and JSON lines are told apart one by one, so parts of a dump can be read on their own.
+    """Batches of a dump; each line is recognised as CSV or JSON by itself, so parts of a dump can be read on their own.
 
     Args:
         stream: whole lines, perhaps compressed.

@@ -67,7 +67,7 @@ class Walk(Method):
 
 
 def distances(links: Graph) -> Int64s:
-    """Links on the shortest way from a seed to each node, int64[n]: the same as `Walk` to the end, each edge once."""
+    """Links on the shortest path from a seed to each node, int64[n]: the same as `Walk` to the end, each edge once."""
     distance = np.full(links.node_count, UNREACHED, dtype=np.int64)
     front = np.flatnonzero(links.seed_nodes)
     steps = 0

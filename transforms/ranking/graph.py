@@ -202,13 +202,13 @@ class Graph(Nodes):
 
     @property
     def surroundings(self) -> Surroundings:
-        """What methods are told of the nodes."""
+        """The facts about the nodes that methods take."""
         return Surroundings.of_edges(self.edges, self)
 
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """What a method is told of the nodes.
+    """The facts about the nodes that a method takes.
 
     Attributes:
         seed: whether the crawl began with the node, bool[n].
