@@ -10,18 +10,15 @@ import pyarrow as pa
 
 from semrank.schemas.tables import CLASSES
 from semrank.transforms.columnar import files
-from semrank.transforms.columnar.arrays import MAIN
-from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables, MergePartitions, WriteOne
-from semrank.transforms.ranking import ontology, topic_words
+from semrank.transforms.columnar.beam import Collection, GatherTables, MergePartitions, WriteOne
+from semrank.transforms.context.descriptions import Descriptions
+from semrank.transforms.ranking import ontology
 from semrank.transforms.ranking.ontology import Learned, Lexicon, OntologySettings
 from semrank.transforms.ranking.ontology_database import learn_from_database
 from semrank.transforms.ranking.ontology_files import read_ontology
 from semrank.transforms.ranking.ontology_model import Ontology
 from semrank.transforms.ranking.registry import DEFAULT_ONTOLOGY, Making
-from semrank.transforms.ranking.text_beam import Widths
-from semrank.transforms.ranking.topic_words import Topic, Vocabulary
-
-_SIZES = "sizes"
+from semrank.transforms.ranking.text_beam import Tables, Widths, count_topic, map_descriptions, topic_of
 
 
 class RankByOntology(beam.PTransform[Any, Any]):
@@ -54,27 +51,19 @@ class RankByOntology(beam.PTransform[Any, Any]):
 
     def expand(self, inputs: dict[str, Collection]) -> Collection:
         """Applies the steps."""
-        sides = {"vocabulary": inputs["vocabulary"], "harvested": inputs["harvested"]}
-        counted = inputs["descriptions"] | MapTables(
-            "count seeds' words", _seed_words, sides=sides, prepare=Widths.of, tags=(MAIN, _SIZES)
-        )
-        seeds = {"counts": counted[MAIN]} | MergePartitions(
-            "add seeds' words", topic_words.added_words, partitions=self._partitions, key="word"
-        )
-        known = {**sides, "counts": seeds, "sizes": counted[_SIZES]}
-        means = self._sums(inputs["descriptions"], "measure harvest", _mean_sums, known)
-        known = {**known, "means": means}
-        lessons = self._sums(inputs["descriptions"], "learn classes", _learning_sums, known)
-        {"lessons": lessons} | WriteOne("write classes", self._folder, partial(_class_rows, making=self._making))
-        return inputs["descriptions"] | MapTables(  # type: ignore[no-any-return]
-            "score by ontology",
-            _scores,
-            sides={**known, "lessons": lessons},
-            prepare=partial(_prepared, making=self._making),
+        sides = count_topic(inputs, self._partitions)
+        sides["means"] = self._sums(inputs, "measure harvest", _mean_sums, sides)
+        sides["lessons"] = self._sums(inputs, "learn classes", _learning_sums, sides)
+        write = WriteOne("write classes", self._folder, partial(_class_rows, making=self._making))
+        {"lessons": sides["lessons"]} | write
+        return map_descriptions(  # type: ignore[no-any-return]
+            inputs, "score by ontology", _scores, model=partial(_model, making=self._making), sides=sides
         )
 
-    def _sums(self, rows: Collection, stage: str, function: Any, sides: dict[str, Collection]) -> Collection:
-        sums = rows | MapTables(stage, function, sides=sides, prepare=partial(_prepared, making=self._making))
+    def _sums(
+        self, inputs: dict[str, Collection], stage: str, function: Any, sides: dict[str, Collection]
+    ) -> Collection:
+        sums = map_descriptions(inputs, stage, function, model=partial(_model, making=self._making), sides=dict(sides))
         added = {"sums": sums} | MergePartitions(
             f"{stage}: add", ontology.added, partitions=self._partitions, key="number"
         )
@@ -114,44 +103,26 @@ class _Making(NamedTuple):
     query: list[str]
 
 
-class _Prepared(NamedTuple):
-    widths: Widths
+class _Model(NamedTuple):
     lexicon: Lexicon
     mean: float
     learned: Learned
     settings: OntologySettings
 
 
-def _prepared(
-    vocabulary: pa.Table | None,
-    harvested: pa.Table | None,
-    counts: pa.Table | None,
-    sizes: pa.Table | None,
-    means: pa.Table | None = None,
-    lessons: pa.Table | None = None,
-    *,
-    making: _Making,
-) -> _Prepared:
-    widths = Widths.of(vocabulary, harvested)
-    words = Vocabulary.of_table(vocabulary)
-    topic = Topic.of_parts(words, words.numbers(making.query), counts, sizes)
-    lexicon = Lexicon.of(making.known, topic, making.settings, making.language)
-    learned = Learned.of_sums(lessons, len(lexicon.weights), widths.harvested, making.settings)
-    return _Prepared(widths, lexicon, ontology.mean_content(means), learned, making.settings)
+def _model(tables: Tables, *, making: _Making) -> _Model:
+    lexicon = Lexicon.of(making.known, topic_of(tables, query=making.query), making.settings, making.language)
+    harvested = Widths.of(tables["vocabulary"], tables["harvested"]).harvested
+    learned = Learned.of_sums(tables.get("lessons"), len(lexicon.weights), harvested, making.settings)
+    return _Model(lexicon, ontology.mean_content(tables.get("means")), learned, making.settings)
 
 
-def _seed_words(table: pa.Table, prepared: Widths) -> Any:
-    rows = prepared.read(table)
-    yield MAIN, topic_words.seed_words(rows)
-    yield _SIZES, topic_words.collection_size(rows)
+def _mean_sums(descriptions: Descriptions, model: _Model) -> pa.Table:
+    return ontology.mean_sums(descriptions, model.lexicon)
 
 
-def _mean_sums(table: pa.Table, prepared: _Prepared) -> pa.Table:
-    return ontology.mean_sums(prepared.widths.read(table), prepared.lexicon)
-
-
-def _learning_sums(table: pa.Table, prepared: _Prepared) -> pa.Table:
-    return ontology.learning_sums(prepared.widths.read(table), prepared.lexicon, prepared.mean)
+def _learning_sums(descriptions: Descriptions, model: _Model) -> pa.Table:
+    return ontology.learning_sums(descriptions, model.lexicon, model.mean)
 
 
 def _class_rows(lessons: pa.Table | None, *, making: _Making) -> pa.Table:
@@ -162,5 +133,5 @@ def _whole(sums: pa.Table | None) -> pa.Table:
     return ontology.SUM_SCHEMA.empty_table() if sums is None else sums
 
 
-def _scores(table: pa.Table, prepared: _Prepared) -> pa.Table:
-    return ontology.scores(prepared.widths.read(table), prepared.lexicon, prepared.learned, prepared.settings)
+def _scores(descriptions: Descriptions, model: _Model) -> pa.Table:
+    return ontology.scores(descriptions, model.lexicon, model.learned, model.settings)

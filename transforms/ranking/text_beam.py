@@ -82,6 +82,20 @@ def _of_part(table: pa.Table, prepared: _Prepared, *, function: Callable[..., An
     return function(descriptions, prepared.model) if has_model else function(descriptions)
 
 
+def count_topic(inputs: Mapping[str, Collection], partitions: int) -> dict[str, Collection]:
+    """The collections that `topic_of` takes beside the words: `counts` of the seeds' words, and `sizes`.
+
+    Args:
+        inputs: a dict with `descriptions`, `vocabulary` and `harvested`.
+        partitions: number of partitions of words.
+    """
+    counted = map_descriptions(inputs, "count topic's words", _count, tags=(MAIN, _SIZES))
+    counts = {"counts": counted[MAIN]} | MergePartitions(
+        "add topic's words", topic_words.added_words, partitions=partitions, key="word"
+    )
+    return {"counts": counts, "sizes": counted[_SIZES]}
+
+
 class RankByTopic(beam.PTransform[Any, Any]):
     """Scores the current URLs by a function of their descriptions and the topic; gives tables of `SCORED_SCHEMA`.
 
@@ -102,16 +116,12 @@ class RankByTopic(beam.PTransform[Any, Any]):
 
     def expand(self, inputs: dict[str, Collection]) -> Collection:
         """Applies the steps."""
-        counted = map_descriptions(inputs, "count topic's words", _count, tags=(MAIN, _SIZES))
-        counts = {"counts": counted[MAIN]} | MergePartitions(
-            "add topic's words", topic_words.added_words, partitions=self._partitions, key="word"
-        )
         return map_descriptions(  # type: ignore[no-any-return]
             inputs,
             "score by topic's words",
             self._scores,
-            model=partial(_topic, query=self._query),
-            sides={"counts": counts, "sizes": counted[_SIZES]},
+            model=partial(topic_of, query=self._query),
+            sides=count_topic(inputs, self._partitions),
         )
 
 
@@ -126,6 +136,7 @@ def _count(descriptions: Descriptions) -> Iterator[tuple[str, pa.Table]]:
     yield _SIZES, topic_words.collection_size(descriptions)
 
 
-def _topic(tables: Tables, *, query: list[str]) -> Topic:
+def topic_of(tables: Tables, *, query: list[str]) -> Topic:
+    """The topic from the broadcast tables `vocabulary`, `counts` and `sizes`."""
     words = Vocabulary.of_table(tables["vocabulary"])
     return Topic.of_parts(words, words.numbers(query), tables["counts"], tables["sizes"])
