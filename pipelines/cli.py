@@ -55,7 +55,7 @@ MANIFESTS = {
 """Commands that write a folder with a manifest, or several, and the option that names it."""
 
 _DISK_FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-"""Errors of the operating system that say that a disk is full or broken."""
+"""Errors of the operating system for a disk that is full or broken."""
 
 _UNUSED = ("bson", "apache_beam.io.gcp.bigquery")
 """Modules that Beam imports if they are there: the clients of MongoDB and BigQuery, a third of its time to import."""

@@ -28,7 +28,7 @@ CONNECT_SECONDS = 5.0
 """How long an address may take to answer."""
 
 JOB_SERVER_SECONDS = 20.0
-"""How long a job server may take to tell its jobs: a second if nothing else runs."""
+"""How long a job server may take to list its jobs: a second if nothing else runs."""
 
 SLOT_SECONDS = 10.0
 """How long to wait for slots that another job is about to leave."""
@@ -51,7 +51,7 @@ def path_for_workers(options: PipelineOptions, path: str) -> str:
 
 
 class ClusterCheck:
-    """What a process knows of the clusters that it uses; each worker pool is tried once."""
+    """The clusters that a process uses; each worker pool is tried once."""
 
     def __init__(self) -> None:
         self._tried: set[str] = set()
@@ -115,7 +115,7 @@ def _check_job_server(endpoint: str) -> None:
 
 
 def _check_slots(master: str, parallelism: int) -> None:
-    """Waits until so many slots are free."""
+    """Waits until the given number of slots is free."""
     url = (master if "://" in master else f"http://{master}").rstrip("/") + "/overview"
     deadline = time.monotonic() + SLOT_SECONDS
     while True:
@@ -142,7 +142,7 @@ def _check_slots(master: str, parallelism: int) -> None:
 
 
 def _check_worker(options: PipelineOptions, endpoint: str) -> None:
-    """Runs a job of one element: a worker that can't start shows by no answer, and nothing else would say so."""
+    """Runs a job of one element: a missing answer is the only sign of a worker that can't start."""
     config = options.view_as(PortableOptions).environment_config
     pipeline = beam.Pipeline(options=copy.deepcopy(options))
     pipeline | "ask" >> beam.Create([__version__]) | "answer" >> beam.Map(_answer).with_output_types(str)

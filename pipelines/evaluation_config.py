@@ -32,7 +32,7 @@ CRAWLS = "crawls"
 """Title of the group of options about what is replayed."""
 
 OMNISCIENT = "omniscient"
-"""The ranker that knows the labels, which only an evaluation has."""
+"""The ranker that uses the labels; only available to an evaluation."""
 
 
 def known_rankers() -> tuple[str, ...]:

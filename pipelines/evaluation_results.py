@@ -17,7 +17,7 @@ from semrank.transforms.columnar.arrays import concatenate
 from semrank.transforms.replay import measures
 
 HARVEST_PAGES = 100
-"""Pages after which the summary tells the harvest rate, or the budget where that is smaller."""
+"""Pages after which the summary has the harvest rate, or the budget if it is smaller."""
 
 THRESHOLDS = np.round(np.linspace(0, 1, 21), 2)
 """Gammas of the sweep; P13 tries every other one."""

@@ -92,7 +92,7 @@ def claim_folder(
             draft.mkdir()
             _drafts[path.resolve()] = draft
         else:
-            # The manifest goes first: without it nobody takes what is left for a finished result.
+            # The manifest is removed first: a folder without it is not taken for a finished result.
             for name in sorted(_names(path), key=lambda name: name != files.MANIFEST):
                 files.delete(str(path / name))
     except OSError as cause:

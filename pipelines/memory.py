@@ -1,4 +1,4 @@
-"""How much memory a worker has: what the user says, or what this machine has for each local worker."""
+"""Memory of a worker: the option's value, or this machine's share for each local worker."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def worker_memory(arguments: argparse.Namespace, options: PipelineOptions) -> in
     """Hands the options of local workers on to the runner.
 
     Returns:
-        Bytes that a worker process has; None where only the workers can tell, which look at their own machines.
+        Bytes that a worker process has; None if workers determine it on their own machines.
 
     Raises:
         InputError: the memory is no size, or less than a worker takes without any data; or the other options are

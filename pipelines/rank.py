@@ -144,7 +144,7 @@ PARTS = (
 """Folders of a round."""
 
 PENDING = "pending.json"
-"""What is left to say of a round whose job was handed over, until it is finished."""
+"""File of a round whose job was handed over: what `finish` needs to conclude it."""
 
 HARVEST_ROWS = 1 << 20
 """URLs in a file of the harvest."""
@@ -283,7 +283,7 @@ def _snapshot(path: str) -> _Snapshot:
 
 
 def _row_count(manifest: Manifest, path: str, name: str) -> int:
-    """Rows of a table; counted where another program's manifest does not tell them."""
+    """Rows of a table; counted if another program's manifest does not have the number."""
     return manifest.whole("rows", name) if "rows" in manifest.entries else folders.row_count(path, name)
 
 
@@ -321,7 +321,7 @@ class RoundJob:
         return written
 
     def without_any_collision(self) -> RoundJob:
-        """The same round without the URLs that share an id, for a job that nobody will run again."""
+        """The same round without the URLs that share an id, for a job that will not run again."""
         ids = shared_url_ids(self.snapshot.paths, column_array(self.queue.harvest["url"]))
         return self.without_collisions(ids) if len(ids) else self
 
@@ -627,7 +627,7 @@ def _weighed_changes(rows: Collection, snapshot: _Snapshot, urls: UrlFacts, conf
 def _described(
     pipeline: beam.Pipeline, snapshot: _Snapshot, output: str, config: RoundConfig
 ) -> tuple[Mapping[str, Collection], ClickFacts, UrlFacts]:
-    """The harvested URLs by tag, and what clicks, pages and links say."""
+    """The harvested URLs by tag, and the facts from clicks, pages and links."""
     partitions = snapshot.partitions
     # The queue is read from where it was written: a job's graph has no room for millions of URLs.
     harvest = (

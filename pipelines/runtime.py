@@ -298,7 +298,7 @@ def versions() -> dict[str, str]:
 
 
 def stage_rows(metrics: RunMetrics) -> dict[str, dict[str, float]]:
-    """A run's stages as a manifest tells them."""
+    """A run's stages as in its manifest."""
     return {
         name: {
             "rows_in": stage.rows_in,

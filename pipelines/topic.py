@@ -56,7 +56,7 @@ def topic_rows(drawn: pa.Table | None, *, query: Sequence[str], language: str, n
 
 
 def topic_of(rows: pa.Table) -> dict[str, Any] | None:
-    """What a manifest says of the topic, from a table of `TOPIC`; None without rows."""
+    """The manifest's entry on the topic, from a table of `TOPIC`; None without rows."""
     if not rows.num_rows:
         return None
     topic: dict[str, Any] = {"words": [], **dict.fromkeys(FIGURES)}
@@ -113,7 +113,7 @@ def _cohesion(topic: Mapping[str, Any]) -> str:
 
 
 def scattered_warning(topic: Mapping[str, Any]) -> str | None:
-    """The warning about seeds that have no topic in common, of what a manifest says; None where they have one."""
+    """The warning about seeds without a common topic, from a manifest's entry; None if they have one."""
     if not scattered(topic["cohesion"], topic["random_cohesion"]):
         return None
     return (

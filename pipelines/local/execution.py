@@ -78,7 +78,7 @@ class _Output(Receiver):
 
 
 class _Outputs(dict[Any, _Output]):
-    """Outputs by tag; nobody reads those that are missing."""
+    """Outputs by tag; those that are missing have no reader."""
 
     def __missing__(self, tag: Any) -> _Output:
         self[tag] = _Output((), ())

@@ -296,13 +296,13 @@ class _Feed:
 
     @property
     def position(self) -> int:
-        """Position of the next byte, as `_Chunk.start` says; there must be one."""
+        """Position of the next byte, as in `_Chunk.start`; there must be one."""
         self._fill()
         return self._chunk.start + self._at * self._chunk.step
 
     @property
     def step(self) -> int:
-        """How much further the byte after the next one is, as `_Chunk.step` says; there must be one."""
+        """Distance from the next byte to the one after it, as in `_Chunk.step`; there must be one."""
         self._fill()
         return self._chunk.step
 

@@ -116,12 +116,12 @@ def lent_content(captures: pa.Table, wanted: pa.Table | None) -> pa.Table:
 
 
 def tells(pages: pa.Table) -> pa.ChunkedArray:
-    """Whether rows of `PAGES` tell content, bool[n]."""
+    """Whether rows of `PAGES` have content, bool[n]."""
     return pc.or_(pages["text"].is_valid(), pages["title"].is_valid())
 
 
 def is_alive(pages: pa.Table) -> pa.ChunkedArray:
-    """Whether rows of `PAGES` say that there is a page, bool[n]."""
+    """Whether rows of `PAGES` are of existing pages, bool[n]."""
     return pc.fill_null(pc.less(pages["status"], _FIRST_ERROR), True)
 
 

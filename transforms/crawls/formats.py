@@ -119,7 +119,7 @@ def open_source(path: str, policy: Policy | None = None) -> Iterator[BinaryIO]:
 
 
 def size_of(path: str) -> int | None:
-    """Bytes of a file; None where only fetching it would tell."""
+    """Bytes of a file; None if its size is unknown before it is fetched."""
     if _is_http(path):
         return None
     found = files.match(path)

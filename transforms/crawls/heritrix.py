@@ -133,7 +133,7 @@ def _found(builder: BatchBuilder, url: str, hop: str, via: str, fetched_at: int 
 def _fetch_time(begin: str, logged: str) -> int | None:
     """When the fetch began, in whole seconds; where that is not told, when it was logged.
 
-    The crawl's WARC files tell seconds: were the log more exact, its row without text would be the newer capture.
+    The crawl's WARC files have seconds: with a finer time, the log's row without text would be the newer capture.
     """
     found = _BEGIN.fullmatch(begin)
     moment = None if found is None else microseconds(found[1])

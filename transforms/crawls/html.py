@@ -147,7 +147,7 @@ class _Taken:
             self.refreshes.append(content)
 
     def into(self, links: PageLinks) -> None:
-        """Hand on what the page says of itself and of its references."""
+        """Passes on the page's own attributes and its references."""
         if self._base is not None:
             links.base(self._base)
         for href in self._canonicals:
@@ -195,7 +195,7 @@ def _declared_language(tree: HTMLTree) -> str | None:
 
 
 def guess_language(text: str | None) -> str | None:
-    """The language that a text's character n-grams speak for; None where it is too short or too odd to tell."""
+    """The language of a text by its character n-grams; None if it is too short or the result uncertain."""
     if text is None or len(text) < MIN_DETECTABLE_CHARS:
         return None
     return language_code(detect_fast(text)[0])  # "unknown" is no code

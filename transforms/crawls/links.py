@@ -22,7 +22,7 @@ DEFAULT_MAX_LINKS = 2_000
 """Links taken from a page, in document order: menus and maps of large sites stay below it, link farms don't."""
 
 MAX_ANCHOR_CHARS = 500
-"""Characters of an anchor text that are kept; longer ones wrap whole paragraphs, whose first words say most."""
+"""Characters of an anchor text that are kept; longer ones wrap whole paragraphs, whose first words matter most."""
 
 MAX_REFRESH_SECONDS = 10
 """Longest delay of a refresh that makes a page an alias of its target; a page shown longer is a page with a link."""
@@ -55,7 +55,7 @@ class PageLinks:
     Attributes:
         targets: canonical URLs of the links, in document order, repetitions included.
         anchors: anchor text of each link, None where it has none.
-        nofollows: whether each link says nofollow.
+        nofollows: whether each link has nofollow.
         canonical: canonical URL that the page names as its own, if it differs from the page's.
         refresh: canonical URL that the page sends its visitors to by itself, if it differs from the page's.
         robots: what the page asks of robots.
@@ -105,7 +105,7 @@ class PageLinks:
 
     @property
     def nofollow(self) -> bool:
-        """Whether the page says nofollow for all its links."""
+        """Whether nofollow applies to all links of the page."""
         return self.robots.nofollow
 
     def base(self, href: str) -> None:

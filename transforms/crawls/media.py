@@ -199,5 +199,5 @@ def is_text(body: bytes) -> bool:
 
 
 def looks_like_markup(text: str) -> bool:
-    """Whether a text that tells no type is HTML, or a piece of it as selectors give them."""
+    """Whether a text without a declared type is HTML, or a piece of it as selectors give them."""
     return _MARKUP_START.match(text[:SNIFFED_BYTES]) is not None

@@ -182,7 +182,7 @@ def _fetched_at(builder: BatchBuilder, entry: _Entry, zone: ZoneInfo | None) -> 
     if moment is None or entry.interval is None:
         builder.count("date-missing-or-invalid")
         return None
-    # Segments exported as WARC tell seconds: were this more exact, its row without text would be the newer capture.
+    # Segments exported as WARC have seconds: with a finer time, this row without text would be the newer capture.
     return (moment - round(entry.interval) * _SECOND) // _SECOND * _SECOND
 
 

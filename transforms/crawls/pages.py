@@ -216,10 +216,10 @@ def page(
     Args:
         builder: collects the rows.
         fetch: the fetch.
-        title: None where the record does not tell it, empty where the page is known to have none.
+        title: None if unknown, empty if the page is known to have none.
         text: the same.
         language: code of the language, None where it is not known.
-        links: where the page leads, None where the record does not tell.
+        links: targets of the page's links, None if unknown.
     """
     builder.append("pages", (fetch.url, fetch.fetched_at, fetch.status, title, text, None, language, fetch.digest))
     if links is not None:

@@ -306,7 +306,7 @@ def _settle(
     Args:
         builder: collects both.
         expected: the table.
-        rows: conformed but for nulls in required columns.
+        rows: conformed except for nulls in required columns.
         reasons: string[n], why a row can't be used, null where nothing is known against it.
         quote_row: text of row i for the reject row.
     """

@@ -47,7 +47,7 @@ MIN_SHAPES = 8
 """Sets of parameters that make filters combined at will: three independent filters have as many."""
 
 SAMPLE = 8
-"""One address in so many is counted in families that have to be large."""
+"""One address in this many is counted, in families that have to be large."""
 
 CANDIDATES_SCHEMA = pa.schema(
     [

@@ -80,7 +80,7 @@ def distances(links: Graph) -> Int64s:
 
 
 def methods(iteration: Iteration | None = None, *, blocks: bool = False) -> tuple[Method, ...]:
-    """What has to be iterated over blocks; `iteration` takes the place of the setting of PageRank."""
+    """The methods to iterate over blocks; `iteration` replaces the setting of PageRank."""
     return (Walk(IN_BLOCKS), *pagerank.methods(iteration, blocks=blocks))
 
 

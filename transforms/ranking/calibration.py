@@ -1,4 +1,4 @@
-"""A threshold from the harvest: above which score were at least so many of the pages relevant?
+"""A threshold from the harvest: the score above which a given share of the pages was relevant.
 
 A ranker bins the scores of harvested pages whose relevance it knows (`score_bins`), part by part; the threshold follows
 from the bins of all parts. A threshold is the lower end of a bin, so that it does not depend on how pages are parted.

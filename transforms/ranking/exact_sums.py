@@ -39,7 +39,7 @@ def fixed(values: Float64s, bits: int) -> Int64s:
 
 
 def sum_bits(terms: int) -> int:
-    """Binary places with which so many terms of size up to 1 can be added: at most 52, as a float has no more."""
+    """Binary places with which that many terms of size up to 1 can be added: at most 52, a float's precision."""
     return min(52, 61 - max(terms, 1).bit_length())
 
 
@@ -105,7 +105,7 @@ def product_limbs(values: Float64s) -> Int64s:
 
 
 class Moments:
-    """Number, means and covariances of rows, exact but for the rounding of the values.
+    """Number, means and covariances of rows, exact except for the rounding of the values.
 
     Args:
         limbs: sums of `product_limbs`.

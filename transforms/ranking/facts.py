@@ -1,4 +1,4 @@
-"""What a crawl knows at one moment, in memory: the same facts that a cluster keeps in partitions."""
+"""The facts of a crawl at one moment, in memory; on a cluster they are in partitions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Facts:
         descriptions: all known URLs, n rows.
         links: 1 where a followed link leads from one known URL to another, itself excluded, CSR int64[n, n].
         clicks: how often a c-edge was walked, CSR int64[n, n].
-        discovery: order in which the URLs became known, lowest first, int64[n]; equal where nothing tells.
+        discovery: order in which the URLs became known, lowest first, int64[n]; equal where it is unknown.
         query: numbers of the query's words, int64.
         words: the vocabulary in ascending order, string[v].
         asked: how many sessions clicked each URL after queries with each word, CSR int64[n, v]; None where sessions

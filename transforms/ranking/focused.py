@@ -8,7 +8,7 @@ query counts as one more seed, and a seed whose content is not known has the wor
 mean of the `FEEDBACK_PAGES` harvested pages most like it added (pseudo-relevance feedback, Rocchio 1971).
 
 A URL whose content is known scores x . (t - 1.02 m), m being the mean of all known pages: what all pages of the crawl
-share tells nothing of the topic. There is no m while only seeds are harvested.
+share is not specific to the topic. There is no m while only seeds are harvested.
 
 Any other URL scores the sum of nine terms, each standardised over the URLs to rank, times `WEIGHTS`, of which the
 learned ones grow with the harvest. Harvested pages are graded by their rank in x . (t - 0.9 mean of the half less like
@@ -115,7 +115,7 @@ LEARNING_PAGES = 20.0
 """Harvested pages besides the seeds after which the learned terms have half of their weight: few pages teach noise."""
 
 LEAST_CORRELATION = 0.3
-"""Correlation of the two scores that is assumed at least: few harvested pages tell it badly."""
+"""Lower bound of the correlation of the two scores, which few harvested pages estimate badly."""
 
 _WORD_BLOCKS = ("anchor", "around", "query")
 _PAGE_BLOCKS = ("linkers", "clicked-near")
@@ -403,7 +403,7 @@ def _guide_sums(part: Part, model: Model) -> Sums:
 
 
 def _after_guides(model: Model, sums: Sums) -> Model:
-    # The weights of words have done their work: from here on a block's vector says what each harvested page is worth.
+    # The weights of words are not needed any more: from here on a block's vector has the worth of each harvested page.
     return model.having({name: np.ldexp(sums[name].astype(np.float64), -GRADE_BITS) for name in _PAGE_BLOCKS})
 
 
@@ -597,7 +597,7 @@ def harvest_scores(part: Part, model: Model) -> pa.Table:
 
     Args:
         part: URLs, any of them harvested.
-        model: what all passes have found out.
+        model: the results of all passes.
     """
     if not model.number("others") or model.number("like_seeds") <= 0:
         return BIN_SCHEMA.empty_table()
@@ -615,7 +615,7 @@ def score_part(part: Part, model: Model, words: pa.Array) -> pa.Table:
 
     Args:
         part: URLs, any of them to rank.
-        model: what all passes have found out.
+        model: the results of all passes.
         words: the vocabulary, string[v].
     """
     known = part.known
@@ -689,7 +689,7 @@ def _page_counts(pages: sparse.csr_array, one: str, several: str) -> pa.Array:
 
 
 def learned(facts: Facts) -> tuple[Part, Model]:
-    """The URLs of a crawl in memory, and what all passes find out about them."""
+    """The URLs of a crawl in memory, and the results of all passes."""
     known = facts.descriptions
     semrank = topic_lattice.lattice_of_facts(facts).told_centre
     model = start_model(facts.document_counts, facts.query, known.harvested_count, semrank)

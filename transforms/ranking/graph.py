@@ -67,11 +67,11 @@ class Iteration:
     """When an iteration ends.
 
     Attributes:
-        tolerance: residual at which it has converged; each method says how that is measured.
-        max_iterations: steps after which it ends anyway.
+        tolerance: residual at which it has converged; each method defines how it is measured.
+        max_iterations: maximum number of steps.
 
     Raises:
-        InputError: one of them can't be.
+        InputError: one of them is out of range.
     """
 
     tolerance: float
@@ -165,7 +165,7 @@ class Graph(Nodes):
 
     @classmethod
     def of_facts(cls, facts: Facts) -> Graph:
-        """The graph of URLs that a crawl in memory knows."""
+        """The graph of the known URLs of a crawl in memory."""
         known = facts.descriptions
         count = len(known)
         source, target = facts.links.nonzero()
@@ -233,7 +233,7 @@ class Surroundings:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What a method knows between two products.
+    """The state of a method between two products.
 
     Attributes:
         around: what it was told of the nodes.
@@ -282,7 +282,7 @@ class Method(ABC):
         """
 
     def moved(self, state: State, vectors: dict[str, Vector], residual: float) -> State:
-        """The state after a whole step that changed so much."""
+        """The state after a whole step with this residual."""
         iterations = state.convergence.iterations + 1
         converged = residual <= self.iteration.tolerance
         return State(state.around, vectors, Convergence(iterations, residual, converged))
@@ -304,7 +304,7 @@ def solve(method: Method, edges: sparse.csr_array, around: Surroundings | None =
     Args:
         method: the method.
         edges: 1 where a link leads from the row's node to the column's, CSR float64[n, n].
-        around: what the method is told of the nodes, or None for what the edges tell.
+        around: the facts about the nodes, or None to take them from the edges.
     """
     state = method.start(Surroundings.of_edges(edges) if around is None else around)
     sides = {"in": sparse.csr_array(edges.T) if "in" in method.directions else edges, "out": edges}
@@ -363,7 +363,7 @@ def _ends(starts: Int64s, part: slice, count: int) -> tuple[int, int]:
 
 
 def distinct_nodes(nodes: pa.Table | None) -> pa.Table:
-    """Each known URL once, a table of `NODE_SCHEMA` ascending by URL; what one of its rows says is so."""
+    """Each known URL once, a table of `NODE_SCHEMA` ascending by URL; a flag is set if one of the URL's rows has it."""
     if nodes is None:
         return NODE_SCHEMA.empty_table()
     kept = nodes.group_by("url_id").aggregate([("host_id", "min"), *((name, "max") for name in _FLAGS)])
@@ -422,7 +422,7 @@ class Grid:
 
     @classmethod
     def of(cls, partitions: int) -> Grid:
-        """A grid of so many blocks, a power of two, about as many ranges of either end."""
+        """A grid of `partitions` blocks, a power of two, with about as many ranges of either end."""
         sources = 1 << ((partitions.bit_length() - 1) // 2)
         return cls(partitions // sources, sources)
 

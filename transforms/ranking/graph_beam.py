@@ -34,7 +34,7 @@ _AROUND_SCHEMA = _DEGREE_SCHEMA.append(pa.field("seed", pa.bool_()))
 
 
 def needs_blocks(links: int | None) -> bool:
-    """Whether so many links are more than one worker should be given; None where nobody knows how many there are."""
+    """Whether the links are too many for one worker; False if their number is unknown (None)."""
     return links is not None and links * graph.EDGE_BYTES > graph.WORKER_BYTES
 
 
@@ -43,7 +43,7 @@ class RankByGraph(beam.PTransform[Any, Any]):
 
     The input is a dict with `nodes` (known URLs, `graph.NODE_SCHEMA`) and `links`. Up to `graph.WORKER_BYTES` of links
     are brought to one worker, which iterates over them; more are cut into blocks that stay where they are, and the
-    steps are unrolled: those after the last one that is needed do nothing. Counters tell `RANKER/iterations`,
+    steps are unrolled: those after the last one that is needed do nothing. The counters are `RANKER/iterations`,
     `RANKER/converged` and, in 1e-15, `RANKER/residual`.
 
     Args:
@@ -336,7 +336,7 @@ def _convergence_table(convergence: Convergence) -> pa.Table:
 
 
 class _Report(beam.DoFn):
-    """Counts how the iteration ended, which the manifest tells among its counters."""
+    """Counts how the iteration ended; the manifest has it among its counters."""
 
     def __init__(self, ranker: str) -> None:
         self._counters = {name: Metrics.counter(NAMESPACE, f"{ranker}/{name}") for name in CONVERGENCE_SCHEMA.names}

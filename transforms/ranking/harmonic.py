@@ -49,7 +49,7 @@ BLOCK_REGISTER_BITS = 6
 
 ON_WORKER = Iteration(0.0, 1_000)
 IN_BLOCKS = Iteration(0.0, 64)
-"""What is further away than so many links is left out: less than 1 / 64 of the score."""
+"""Nodes at a larger distance are left out: less than 1 / 64 of the score."""
 
 _SIZED_ROWS = 1 << 16
 """Counters that are estimated at a time: 128 MB of powers where they have 256 registers."""
@@ -166,7 +166,7 @@ def _sizes(registers: npt.NDArray[np.uint8]) -> Float64s:
 
 
 def methods(iteration: Iteration | None = None, *, blocks: bool = False) -> tuple[Method, ...]:
-    """What has to be iterated; `iteration` takes the place of the setting for one worker or for blocks."""
+    """The methods to iterate; `iteration` replaces the setting for one worker or for blocks."""
     bits = BLOCK_REGISTER_BITS if blocks else REGISTER_BITS
     return (HyperBall(iteration or (IN_BLOCKS if blocks else ON_WORKER), bits),)
 

@@ -119,13 +119,13 @@ def hits(
     Args:
         edges: 1 where a link leads from the row's node to the column's, CSR float64[n, n].
         tolerance: length of the change at which the iteration ends.
-        max_iterations: steps after which it ends anyway.
+        max_iterations: maximum number of steps.
 
     Returns:
         (authorities float64[n], hubs float64[n], each of length 1 or 0 where there are no edges; how it ended).
 
     Raises:
-        InputError: tolerance or max_iterations can't be.
+        InputError: tolerance or max_iterations is out of range.
     """
     state = graph.solve(Hits(Iteration(tolerance, max_iterations)), edges)
     return _unit(state.vectors[_AUTHORITIES]), _unit(state.vectors[_HUBS]), state.convergence
@@ -142,7 +142,7 @@ def _unit(vector: Float64s) -> Float64s:
 
 
 def methods(iteration: Iteration | None = None, *, blocks: bool = False) -> tuple[Method, ...]:
-    """What has to be iterated; `iteration` takes the place of the setting for one worker or for blocks."""
+    """The methods to iterate; `iteration` replaces the setting for one worker or for blocks."""
     return (Hits(iteration or (IN_BLOCKS if blocks else ON_WORKER)),)
 
 

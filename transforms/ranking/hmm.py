@@ -60,7 +60,7 @@ STEP_SCHEMA = pa.schema(
 """Clicks that lead from one state to another."""
 
 POSTERIOR_SCHEMA = pa.schema([pa.field("place", pa.int64()), pa.field("posterior", pa.list_(pa.float64()))])
-"""States of a harvested page, as its words tell."""
+"""Posterior of the states of a harvested page, given its words."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def transition_matrix(steps: pa.Table | None, states: int, smoothing: float) -> 
 
 
 def harvested_states(descriptions: Descriptions, model: LayerWords) -> pa.Table:
-    """States of the harvested pages of a part, as their words tell, a table of `POSTERIOR_SCHEMA`."""
+    """Posteriors of the states of the harvested pages of a part, given their words, a table of `POSTERIOR_SCHEMA`."""
     harvested = descriptions.select(descriptions.place >= 0)
     posterior = posteriors(model.bayes.log_likelihoods(page_words(harvested)))
     lengths = np.full(len(harvested), posterior.shape[1], dtype=np.int64)

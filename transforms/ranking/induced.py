@@ -34,7 +34,7 @@ def root_set(seeds: Int64s, scored: pa.Table | None) -> Int64s:
 
 
 def nearest(scored: pa.Table | None) -> pa.Table:
-    """The current URLs that are nearest to the topic, and near at all, of equal ones those of the smallest ids."""
+    """The `ROOT_URLS` current URLs with the highest scores above 0; ties by the smallest id."""
     if scored is None:
         return pa.table({"url_id": pa.array([], pa.int64()), "score": pa.array([], pa.float64())})
     ids, scores = int64s(scored["url_id"]), np.asarray(scored["score"].to_numpy(), dtype=np.float64)

@@ -165,7 +165,7 @@ def exchanged(tables: Collection, name: str, partitions: int) -> Collection:
 
     Beam's local runner lets an exchange of several inputs wait until all that read the same collection as one of its
     inputs are done. The step that scores reads the descriptions, too, and waits for what comes of the exchange: without
-    an exchange in between both would wait for ever.
+    an exchange in between both would wait forever.
     """
     return {"rows": tables} | MergePartitions(  # type: ignore[no-any-return]
         f"exchange {name}", _same_rows, partitions=partitions, key="url_id"

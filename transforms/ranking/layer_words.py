@@ -110,7 +110,7 @@ def expected_value(posterior: Float64s, values: Sequence[float]) -> Float64s:
 
 
 def state_terms(posterior: Float64s, values: Sequence[float], words: sparse.csr_array, model: LayerWords) -> list[Term]:
-    """A term for each state that a URL may well have: its posterior, and what the state is worth.
+    """A term for each probable state of a URL: its posterior, and the value of the state.
 
     Args:
         posterior: float64[n, k]; the last state is "other".

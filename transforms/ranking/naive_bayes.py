@@ -3,7 +3,7 @@
     log P(d | c) = sum over words t of tf(t, d) log P(t | c),   P(t | c) = (n(t, c) + s) / (n(c) + s v)
 
 with n(t, c) the occurrences of t in the pages of class c, n(c) their sum, v words and s the smoothing. All classes
-that have words are equally likely beforehand: their sizes tell what the crawl happened to see, not where a URL lies.
+that have words are equally likely beforehand: their sizes depend on what was fetched, not on where a URL lies.
 
 Words of a text are anything but independent, so posteriors of whole texts are 0 or 1, and pages could not be ordered
 by them. So log P(d | c) of a page with more than `most_words` words is scaled down to that number.

@@ -358,7 +358,7 @@ def rank(facts: Facts, ontology: Ontology | None = None, settings: OntologySetti
     """Scores of the current URLs of a crawl in memory, a table of `SCORED_SCHEMA`.
 
     Args:
-        facts: what the crawl knows.
+        facts: the facts of the crawl.
         ontology: the ontology; the shipped one for e-commerce if None.
         settings: how it is used.
     """

@@ -93,7 +93,7 @@ def _check_prolog(content: bytes, source: str) -> None:
     """Refuses XML whose entities could read files, fetch addresses or grow without end.
 
     Ontologies need none but the namespaces' abbreviations of some tools, which are declared inside and have no parts.
-    The parser itself tells what is declared: whoever looks for declarations in the text can be deceived.
+    Declarations are reported by the parser itself: a search of the text for them can be deceived.
     """
     begun = False
 

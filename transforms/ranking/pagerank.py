@@ -85,13 +85,13 @@ def pagerank(
         edges: 1 where a link leads from the row's node to the column's, CSR float64[n, n].
         damping: d.
         tolerance: sum of changes at which the iteration ends.
-        max_iterations: steps after which it ends anyway.
+        max_iterations: maximum number of steps.
 
     Returns:
         (values that add up to 1, float64[n]; how the iteration ended).
 
     Raises:
-        InputError: tolerance or max_iterations can't be.
+        InputError: tolerance or max_iterations is out of range.
     """
     state = graph.solve(PageRank(Iteration(tolerance, max_iterations), damping), edges)
     return values_of(state), state.convergence
@@ -103,13 +103,13 @@ def node_values(edges: sparse.csr_array) -> Float64s:
 
 
 def values_of(state: State) -> Float64s:
-    """The values of a state, made to add up to 1 but for rounding."""
+    """The values of a state, normalised to sum 1."""
     values: Float64s = state.vectors["value"]
     return values / values.sum() if len(values) else values
 
 
 def methods(iteration: Iteration | None = None, *, blocks: bool = False) -> tuple[Method, ...]:
-    """What has to be iterated; `iteration` takes the place of the setting for one worker or for blocks."""
+    """The methods to iterate; `iteration` replaces the setting for one worker or for blocks."""
     return (PageRank(iteration or (IN_BLOCKS if blocks else ON_WORKER)),)
 
 

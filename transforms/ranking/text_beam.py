@@ -62,7 +62,7 @@ def map_descriptions(
     Args:
         inputs: a dict with `descriptions`, `vocabulary` and `harvested`.
         stage: the stage's name.
-        function: gives what the function of `MapTables` gives.
+        function: returns the same as the function of `MapTables`.
         model: makes the model of the broadcast tables by name, `vocabulary` and `harvested` among them, or None.
         sides: further broadcast collections by name.
         tags: names of the outputs, as for `MapTables`.

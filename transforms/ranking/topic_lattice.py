@@ -319,7 +319,7 @@ class ObjectLattice:
         context = FormalContext(keywords.indptr.astype(np.int64), keywords.indices.astype(np.int32), len(words))
         found = Concepts.concatenate([Concepts.empty(), *closed_sets(context)])
         ids = set_id(words[found.intent_indices], found.intent_indptr)
-        # What all objects have in common may be nothing, which tells nothing.
+        # The objects may have no word in common; the empty set is no evidence.
         told = np.flatnonzero(np.diff(found.intent_indptr) > 0)
         order = told[np.argsort(ids[told])]
         self.ids: Int64s = ids[order]

@@ -44,7 +44,7 @@ ASKED_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("url_id", "wor
 """s_u(n): how many sessions clicked a page after queries with a word that it has."""
 
 PAIR_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("source", "target", "sessions", "most")])
-"""What pages tell of a base word and another: s(a, b) and t(a, b)."""
+"""Evidence of pages on a base word and another word: s(a, b) and t(a, b)."""
 
 WORD_SCHEMA = pa.schema([pa.field("word", pa.int64()), pa.field("sessions", pa.int64())])
 """s(n) of a word; S stands at the word `ALL`."""

@@ -18,7 +18,7 @@ GRADE_BITS = 40
 def word_vectors(counts: sparse.csr_array, idf: Float64s) -> sparse.csr_array:
     """(1 + ln n) idf of each word with n > 0 occurrences, rows of length 1, CSR float64[n, v]."""
     counts.sort_indices()
-    # Most counts are small and stand often: their logarithms are looked up.
+    # Most counts are small and repeat often: their logarithms are looked up.
     logarithms = 1.0 + np.log(np.maximum(np.arange(int(counts.data.max(initial=0)) + 1), 1))
     return unit_rows(counts, logarithms[counts.data] * idf[counts.indices])
 
