@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import hashlib
 import shutil
 import tempfile
 import uuid
@@ -30,12 +31,9 @@ from semrank.pipelines.options import add_options, option, read_options, require
 from semrank.pipelines.scope import scope_rules
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
-from semrank.transforms.crawls.seeds import read_seeds
 from semrank.transforms.frontier.exports.nutch import FETCH_INTERVAL, MOST_INTERVAL
 from semrank.transforms.frontier.exports.rows import EXPORTED, Selection, joined, json_text
 from semrank.transforms.frontier.exports.targets import HERITRIX_ENDINGS, TARGETS, target
-from semrank.transforms.streams.lines import DamagedStreamError, decompressed
-from semrank.transforms.streams.urls import canonical_url
 
 EXAMPLES = """\
 examples:
@@ -46,6 +44,9 @@ examples:
 
 REJECTS_ENDING = ".rejects.jsonl"
 """What the name of the file of rejects ends in."""
+
+RECORD_ENDING = ".semrank"
+"""What the name of the hidden file ends in that `--overwrite` knows an export by."""
 
 COMPRESSION_LEVEL = 6
 """zlib's own default: beyond it, lists of URLs shrink by a few percent in several times the time."""
@@ -71,7 +72,7 @@ class ExportOptions:
         low=1,
         high=MOST_INTERVAL,
     )
-    overwrite: bool = option(False, "replace the file if it exists", plain=True)
+    overwrite: bool = option(False, "replace the file if it is an unchanged export", plain=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; gives the exit status."""
     own, scope = read_options(ExportOptions, arguments), read_options(ScopeOptions, arguments)
-    _check(own, scope)
+    present = _check(own, scope)
     read = fingerprint(own.round, "round")
     total = _selected_count(own.round)
     form = target(
@@ -99,6 +100,10 @@ def run(arguments: argparse.Namespace) -> int:
             for lines in form.lines(_taken(own.round, selection, rejects)):
                 _write_lines(stream, lines)
         check_unchanged(read)
+        # The old sums stay beside the new ones: a run that is killed from here on can be repeated.
+        written = [output, rejects] if selection.rejected else [output]
+        sums = present.union(_checksum(_flushed(draft)) for draft in written)
+        files.write_bytes(_record(own.output), "".join(f"{value}\n" for value in sorted(sums)).encode())
         # The rejects first: where the file is, its rejects are too.
         files.delete(rejects_path)
         if selection.rejected:
@@ -110,32 +115,37 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check(own: ExportOptions, scope: ScopeOptions) -> None:
+def _check(own: ExportOptions, scope: ScopeOptions) -> set[str]:
+    """Refuses unusable options, and to replace what is not an export; returns the SHA-256 sums of the files there."""
     if own.fetch_interval is not None and own.format != "nutch":
         raise InputError(f"--fetch-interval: found --format {own.format}, expected nutch")
     inputs = [own.round, *scope.files]
-    rejects = own.output + REJECTS_ENDING
-    for path in (own.output, rejects):
+    record = _record(own.output)
+    known = files.read_bounded(record).decode("ascii", "replace").split() if files.exists(record) else []
+    present = set()
+    for path in (own.output, own.output + REJECTS_ENDING):
         check_file("--output", path, overwrite=own.overwrite, inputs=inputs)
-        if files.exists(path) and not _may_be_export(_first_line(path), rejects=path == rejects):
-            raise InputError(f"--output {path}: holds something else than an export, expected an export or a new file")
+        if files.exists(path):
+            present.add(_checksum(path))
+            if not present.issubset(known):
+                raise InputError(
+                    f"--output {path}: is not as semrank export wrote it, expected an unchanged export or a new file"
+                )
+    return present
 
 
-def _first_line(path: str) -> str:
-    """The first line of a file, perhaps compressed; of a damaged one a text that is no line of an export."""
+def _record(path: str) -> str:
+    """The file beside an export with the SHA-256 sums of what may be replaced. Hadoop skips hidden files."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}.{name}{RECORD_ENDING}"
+
+
+def _checksum(path: str) -> str:
+    found = hashlib.sha256()
     with files.open_binary(path) as stream:
-        try:
-            head = next(iter(decompressed(stream)), b"")
-        except DamagedStreamError:
-            return "damaged"
-    return head.partition(b"\n")[0].decode("utf-8", "replace")
-
-
-def _may_be_export(line: str, *, rejects: bool) -> bool:
-    """Whether a file may be an export by its first line: of all formats that is an empty line, or holds a URL."""
-    if rejects or not line:
-        return not line or line.startswith('{"stage":')
-    return not line.startswith("#") and any(canonical_url(seed.url or "").url for seed in read_seeds(line))
+        while block := stream.read(_COPY_BYTES):
+            found.update(block)
+    return found.hexdigest()
 
 
 def _selected_count(folder: str) -> int:
@@ -192,15 +202,20 @@ def _draft(path: str) -> Iterator[BinaryIO]:
         name.unlink(missing_ok=True)
 
 
+def _flushed(draft: BinaryIO) -> str:
+    draft.flush()
+    return draft.name
+
+
 def _publish(draft: BinaryIO, path: str) -> None:
     """Gives a draft the name of its target, so that no reader ever sees a part of it."""
-    draft.flush()
+    name = _flushed(draft)
     if files.is_local(path):
-        Path(draft.name).replace(path)
+        Path(name).replace(path)
         return
     # Object stores show an object only when its upload is complete.
     with (
-        Path(draft.name).open("rb") as source,
+        Path(name).open("rb") as source,
         FileSystems.create(path, "application/octet-stream", compression_type=CompressionTypes.UNCOMPRESSED) as stream,
     ):
         shutil.copyfileobj(source, stream, _COPY_BYTES)

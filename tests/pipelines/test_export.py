@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -69,7 +70,9 @@ def test_only_what_is_selected_in_the_order_of_rank(
     assert path.read_text(encoding="utf-8").splitlines() == selected(table)
     count = len(selected(table))
     assert output(capsys) == f"{path}: {count} of {count} selected URLs for urls"
-    assert [entry.name for entry in path.parent.iterdir()] == ["urls.txt"]
+    record = path.with_name(".urls.txt.semrank")
+    assert set(path.parent.iterdir()) == {path, record}
+    assert record.read_text() == hashlib.sha256(path.read_bytes()).hexdigest() + "\n"
 
 
 def test_most_urls(ranked: str, table: pa.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,10 +168,11 @@ def test_a_file_is_not_overwritten(ranked: str, tmp_path: Path, capsys: pytest.C
     assert main([*arguments, "--overwrite"]) == 0
     assert output(capsys)
     for present in (path, Path(f"{path}.rejects.jsonl")):
-        for content in ("mine", "# mine\nhttps://a.example/\n", '{"mine": 1}\n'):
+        # The last ones look like exports, but another wrote them, or changed them.
+        for content in ("mine", "# mine\nhttps://a.example/\n", "https://a.example/\n", '{"stage": "mine"}\n'):
             present.write_text(content)
             assert main([*arguments, "--overwrite"]) == 2
-            assert f"--output {present}: holds something else than an export" in error(capsys)
+            assert f"--output {present}: is not as semrank export wrote it" in error(capsys)
             assert present.read_text() == content
         present.unlink()
 
@@ -204,9 +208,10 @@ def test_only_a_file_that_excludes_may_have_no_rule(
     export = ["export", "--round", ranked, "--format", "urls", "--output"]
     assert main([*export, str(tmp_path / "all.txt")]) == 0
     for name in ("rules.txt", "empty.txt"):
-        output = str(tmp_path / f"of-{name}")
-        assert main([*export, output, "--exclude", str(tmp_path / name)]) == 0
-        assert Path(output).read_bytes() == (tmp_path / "all.txt").read_bytes()
+        kept = tmp_path / f"of-{name}"
+        assert main([*export, str(kept), "--exclude", str(tmp_path / name)]) == 0
+        assert output(capsys)
+        assert kept.read_bytes() == (tmp_path / "all.txt").read_bytes()
         assert main([*export, str(tmp_path / "no.txt"), "--include", str(tmp_path / name)]) == 2
         assert "holds no rule, expected" in error(capsys)
 
@@ -217,11 +222,13 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path, capsys: pytest.CaptureF
     folder = write_round(tmp_path / "round", pa.concat_tables([broken, broken]), rows=10)
     path = tmp_path / "out" / "list.txt"
     path.parent.mkdir()
-    path.write_text("https://before.example/")
+    earlier = write_round(tmp_path / "earlier", frontier(["https://before.example/"]))
+    assert main(["export", "--round", earlier, "--format", "urls", "--output", str(path)]) == 0
+    assert output(capsys)
+    before = {entry.name: entry.read_bytes() for entry in path.parent.iterdir()}
     assert main(["export", "--round", folder, "--format", "urls", "--output", str(path), "--overwrite"]) == 2
     assert "not in the order of rank: found rank 1 after 20" in error(capsys)
-    assert path.read_text() == "https://before.example/"
-    assert [entry.name for entry in path.parent.iterdir()] == ["list.txt"]
+    assert {entry.name: entry.read_bytes() for entry in path.parent.iterdir()} == before
 
 
 @pytest.mark.parametrize(
