@@ -22,7 +22,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def by_hand(folder: Path, most: int) -> dict[str, Counter[tuple[int, int]]]:
-    """Supports as the click log's section of the method defines them."""
+    """Supports of the relations that hold, as the click log's section of the method defines them."""
     words = pq.read_table(folder / "vocabulary.parquet").to_pylist()
     numbers = {row["word"]: number for number, row in enumerate(words)}
     clicked: dict[str, Counter[int]] = defaultdict(Counter)
@@ -51,10 +51,15 @@ def by_hand(folder: Path, most: int) -> dict[str, Counter[tuple[int, int]]]:
                 for b in by_url[target][scope]
                 if words[a]["base_support"] and a != b
             }
-    return {
-        ISA: Counter((a, b) for a, b, _ in isa),
-        PART_OF: Counter((a, b) for a, b, _, _ in part_of),
+    related = Counter((a, b) for a, b, _ in isa)
+    parts = Counter((a, b) for a, b, _, _ in part_of)
+    # ISA beats Part-Of; of two opposite Part-Of the better supported holds, on a tie neither.
+    held = {
+        (a, b): support
+        for (a, b), support in parts.items()
+        if (min(a, b), max(a, b)) not in related and support > parts[b, a]
     }
+    return {ISA: related, PART_OF: Counter(held)}
 
 
 @pytest.mark.parametrize("most", [2, 50])
