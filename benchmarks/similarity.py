@@ -22,8 +22,9 @@ from semrank.transforms.lattice.closed_sets import closed_sets
 from semrank.transforms.lattice.context import Concepts, FormalContext
 from semrank.transforms.similarity.base_lattice import BaseLattice
 from semrank.transforms.similarity.concept_similarity import BestScores, best_base_concepts, best_per_object
-from semrank.transforms.similarity.hierarchy import IcsRows, WeightedHierarchy, build_hierarchy, clicked_first
+from semrank.transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy
 from semrank.transforms.similarity.settings import SimilaritySettings
+from tests.support.similarities import ics_block
 
 TOPICS = 60
 TOPIC_WORDS = 150
@@ -160,10 +161,7 @@ def prepare_peer(size: Size, profile: str) -> Callable[[], list[float]]:
     current = sample_of(data, size)
     words, places = np.unique(current.intent_indices, return_inverse=True)
     base_words, base_places = np.unique(data.base.intent_indices, return_inverse=True)
-    order = clicked_first(data.hierarchy, words)
-    ordered = np.empty((len(base_words), len(words)))
-    IcsRows.of(data.hierarchy, base_words).write(words[order], ordered)
-    similarities = ordered[:, np.argsort(order)]
+    similarities = ics_block(data.hierarchy, base_words, words)
     membership = sparse.csr_array(
         (np.ones(len(data.base.extent_indices)), data.base.extent_indices, data.base.extent_indptr),
         shape=(len(data.base), data.queue),

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
+from semrank.transforms.columnar.arrays import list_column
 from semrank.transforms.context.descriptions import BLOCKS, DESCRIPTION_SCHEMA, Descriptions
 
 
@@ -23,5 +24,4 @@ def description_table(known: Descriptions) -> pa.Table:
 
 
 def _lists(matrix: sparse.csr_array, values: npt.NDArray[np.integer]) -> pa.ListArray:
-    ends = pa.array(matrix.indptr.astype(np.int32))
-    return pa.ListArray.from_arrays(ends, pa.array(values.astype(np.int64)))
+    return list_column(pa.array(values.astype(np.int64)), matrix.indptr.astype(np.int64))
