@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,24 @@ DEFAULT_FILE = "semrank.toml"
 
 MAX_BYTES = 1 << 20
 """Bytes of the file."""
+
+MAX_PARTS = 64
+"""Parts of a dotted key, and arrays and tables in one another; options need two. What tomllib takes for a key grows
+with the square of its parts."""
+
+MAX_DOTTED = 1_000
+"""Dotted keys of the file: those of the most parts take tomllib a millisecond each."""
+
+_PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\[^\n])*+"?+|'[^'\n]*+'?+)"""
+_NEXT = rf"[ \t]*+\.[ \t]*+{_PART}"
+_TOKENS = re.compile(
+    rf"""\"{{3}}(?:[^"\\]|\\.|"(?!""))*+"{{0,5}}+|'{{3}}(?:[^']|'(?!''))*+'{{0,5}}+|\#[^\n]*+
+    |(?P<long>{_PART}(?:{_NEXT}){{{MAX_PARTS}}}+)|(?P<dotted>{_PART}(?:{_NEXT})++)|{_PART}
+    |(?P<begin>[\[{{])|(?P<end>[\]}}])""",
+    re.ASCII | re.DOTALL | re.VERBOSE,
+)
+"""Strings of several lines, comments, keys and other words with strings of one line, and brackets. What is not closed
+ends with the line or the file, where tomllib fails; so this is linear."""
 
 BEAM = "beam"
 """Table of Apache Beam's options."""
@@ -83,9 +102,11 @@ def _parts(path: str, commands: Iterable[str]) -> tuple[dict[str, Any], dict[str
         raise InputError(f"--config {path}: can't be read: {cause.strerror}") from cause
     if len(text) > MAX_BYTES:
         raise InputError(f"--config {path}: is larger than {MAX_BYTES:,} bytes")
+    _check_keys(text.decode("utf-8", "replace"), path)
     try:
         content = tomllib.loads(text.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as cause:
+        str(content)  # fails for hexadecimal integers that have too many decimal digits
+    except ValueError as cause:
         raise InputError(f"--config {path}: is not TOML: {cause}") from cause
     tables = {name: value for name, value in content.items() if isinstance(value, dict)}
     known = [*commands, BEAM]
@@ -95,6 +116,28 @@ def _parts(path: str, commands: Iterable[str]) -> tuple[dict[str, Any], dict[str
                 f"--config {path}: found the table [{name}]{meant(name, known)}, expected one of {', '.join(known)}"
             )
     return {name: value for name, value in content.items() if name not in tables}, tables
+
+
+def _check_keys(text: str, path: str) -> None:
+    """Refuses what tomllib takes too long for.
+
+    Raises:
+        InputError: a key has too many parts, too many keys are dotted, or arrays and tables are nested too deeply.
+    """
+    depth = dotted = 0
+    for token in _TOKENS.finditer(text):
+        depth += (token.lastgroup == "begin") - (token.lastgroup == "end")
+        dotted += token.lastgroup == "dotted"
+        if token.lastgroup == "long":
+            found = f"a name of more than {MAX_PARTS} parts"
+        elif depth > MAX_PARTS:
+            found = f"arrays and tables more than {MAX_PARTS} deep"
+        elif dotted > MAX_DOTTED:
+            found = f"more than {MAX_DOTTED:,} names of several parts"
+        else:
+            continue
+        line = text.count("\n", 0, token.start()) + 1
+        raise InputError(f"--config {path}: line {line}: found {found}, expected options of semrank")
 
 
 def _excluded(parser: argparse.ArgumentParser, names: set[str]) -> set[str]:

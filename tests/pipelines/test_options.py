@@ -8,6 +8,8 @@ import json
 import math
 import os
 import re
+import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from hypothesis import strategies as st
 from semrank.pipelines import rank
 from semrank.pipelines.cli import COMMANDS, command_parser, main
 from semrank.pipelines.config import RoundConfig, round_config, unused_options
-from semrank.pipelines.config_file import MAX_BYTES
+from semrank.pipelines.config_file import MAX_BYTES, file_arguments
 from semrank.pipelines.options import declared, option_name
 from semrank.schemas.errors import InputError
 from tests.support.sample_snapshot import make_sample_snapshot
@@ -135,7 +137,8 @@ direct_num_workers = 1
         ("max-urls = 'x'", "--max-urls: found 'x', expected a whole number (from semrank.toml)"),
         ("ranker = 'cosin'", "--ranker: found 'cosin' (did you mean cosine?), expected one of"),
         ("max-urls = ", "--config semrank.toml: is not TOML: "),
-        (f"top = {'[' * 100_000}", "--config semrank.toml: is not TOML: "),
+        pytest.param("max-urls = " + "1" * 5_000, "--config semrank.toml: is not TOML: Exceeds", id="digits"),
+        pytest.param("max-urls = 0x" + "f" * 5_000, "--config semrank.toml: is not TOML: Exceeds", id="hexadecimal"),
         ("#" * (MAX_BYTES + 1), f"--config semrank.toml: is larger than {MAX_BYTES:,} bytes"),
         ("overwrite = 1", "overwrite is 1, expected true or false"),
         ("[rank]\nwarc = 'x'", "found 'warc', expected an option of semrank"),
@@ -152,6 +155,67 @@ def test_what_is_wrong_with_a_file_is_one_line(
     printed = capsys.readouterr().err
     assert (status, printed.count("\n")) == (2, 1)
     assert message in printed
+
+
+NAMES = "a name of more than 64 parts"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "found"),
+    [
+        pytest.param("top = 1\n" + "a." * 500_000 + "a = 1", 2, NAMES, id="words"),
+        pytest.param("''.\t" * 200_000 + "a = 1", 1, NAMES, id="quoted"),
+        pytest.param(r'"\" ". ' * 100_000 + "a = 1", 1, NAMES, id="escapes"),
+        pytest.param(f"\r\n\r\n[{'a . ' * 200_000}a]", 3, NAMES, id="header of a table"),
+        pytest.param("[[" + "a." * 64 + "a]]", 1, NAMES, id="header of an array of tables"),
+        pytest.param("x = {" + "a." * 64 + "a = 1}", 1, NAMES, id="inline table"),
+        pytest.param('x = """\n" """"" # "\n' + "a." * 64 + "a = 1", 3, NAMES, id="after a string of lines"),
+        pytest.param("x = [\n" * 60 + "[" * 100_000, 61, "arrays and tables more than 64 deep", id="arrays"),
+        pytest.param("x = " + "{a = " * 65, 1, "arrays and tables more than 64 deep", id="inline tables"),
+        pytest.param("a.a.a = 1\n" * 1_001, 1_001, "more than 1,000 names of several parts", id="many names"),
+    ],
+)
+def test_keys_that_take_long_to_parse_are_refused_at_once(
+    folder: Path, text: str, line: int, found: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "semrank.toml").write_text(text, encoding="utf-8", newline="")
+    before = time.process_time()
+    assert main(["sample", "--output", "web"]) == 2
+    assert time.process_time() - before < 2
+    message = f"--config semrank.toml: line {line}: found {found}, expected options of semrank"
+    assert capsys.readouterr().err == f"semrank sample: error: {message}\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" + "a." * 63 + "a]",
+        "x = [" + "{}, [], " * 100 + "[" * 63 + "]" * 64,
+        "# " + "a." * 65 + "a = 1\nx = 1",
+        'x = """\n' + "a." * 65 + 'a = [[[ \\""" \n"""',
+        "x = '''\n" + "''.'' " + "a." * 65 + "a = 1\n'''''",
+        'x = "' + "a." * 65 + '[" # "' + "a." * 65,
+        "x = '" + "a." * 65 + "\"\\'",
+        "x = ['" + "', 'a.b', '".join("ab" * 600) + "']",
+        '"' + "a." * 65 + '" = 1',
+    ],
+)
+def test_strings_and_comments_are_not_keys(folder: Path, text: str) -> None:
+    """What is refused otherwise is the name of the option or table, after the file was parsed."""
+    tomllib.loads(text)
+    (folder / "semrank.toml").write_text(text, encoding="utf-8")
+    found = "|".join([r"the table \[a\]", "'x'", "'[a.]{130}'"])
+    with pytest.raises(InputError, match=rf"^--config semrank.toml: found ({found})"):
+        file_arguments(argparse.ArgumentParser(), "rank", [], COMMANDS, beam=False)
+
+
+def test_the_slowest_keys_that_are_allowed_take_bounded_time(folder: Path) -> None:
+    keys = "".join(f"k{number}.{'a.' * 62}a = 1\n" for number in range(999))
+    (folder / "semrank.toml").write_text(f"[{'a.' * 63}a]\n{keys}", encoding="utf-8")
+    before = time.process_time()
+    with pytest.raises(InputError, match=r"^--config semrank.toml: found the table \[a\]"):
+        file_arguments(argparse.ArgumentParser(), "rank", [], COMMANDS, beam=False)
+    assert time.process_time() - before < 5
 
 
 def test_options_of_other_commands_are_left_to_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
