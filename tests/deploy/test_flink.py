@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+import socket
+import subprocess
+import sys
+import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -32,6 +36,10 @@ DEPLOYMENT_FIELDS = {
     "logConfiguration", "mode", "podTemplate", "restartNonce", "serviceAccount", "taskManager",
 }  # fmt: skip
 """Fields of a FlinkDeployment's specification, and of its two kinds of pods, as the operator's v1beta1 defines them."""
+
+
+KINDS = {"PersistentVolumeClaim", "FlinkDeployment", "Service", "Deployment", "NetworkPolicy", "Job"}
+"""Kinds of the Kubernetes manifests."""
 
 
 def pom_property(name: str) -> str:
@@ -183,11 +191,21 @@ def test_kubernetes_addresses() -> None:
 
 
 def test_pods_are_confined() -> None:
-    for pod in pods():
+    flink = of_kind("FlinkDeployment")["spec"]
+    job_manager = {
+        **flink["podTemplate"]["spec"]["containers"][0],
+        "resources": {"limits": flink["jobManager"]["resource"]},
+    }
+    assert {document["kind"] for document in manifests()} == KINDS, "further pods have to be confined, too"
+    for pod in [*pods(), {**flink["podTemplate"]["spec"], "containers": [job_manager]}]:
+        assert not {"initContainers", "hostNetwork", "hostPID", "hostIPC"} & set(pod)
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         for container in pod["containers"]:
             context = container["securityContext"]
+            assert "privileged" not in context
+            assert all("hostPort" not in port for port in container.get("ports", []))
+            assert {**pod["securityContext"], **context}["runAsUser"] in (9999, 10001)
             assert context["allowPrivilegeEscalation"] is False
             assert context["readOnlyRootFilesystem"] is True
             assert context["capabilities"] == {"drop": ["ALL"]}
@@ -214,12 +232,40 @@ def test_containers_of_compose_are_confined() -> None:
         assert {"mem_limit", "cpus", "pids_limit", "tmpfs"} <= set(service)
         assert service.get("user") == "9999:9999" or service["image"] == WORKER_IMAGE
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+        assert not {"privileged", "cap_add", "pid", "ipc", "devices"} & set(service)
+        assert service.get("network_mode", "service:").startswith("service:")
     text = (FOLDER / "Dockerfile.worker").read_text(encoding="utf-8")
     assert re.search(r"^USER [1-9]\d*:[1-9]\d*$", text, re.MULTILINE)
     assert "--require-hashes" in text
     # The pool of the SDK image listens on every address; ours on the loopback address.
     assert 'ENTRYPOINT ["python", "/opt/semrank/worker_pool.py"]' in text
     assert worker_pool.HOST == "127.0.0.1"
+
+
+def listening(port: int) -> set[str]:
+    """Addresses on which processes of this machine listen at a port, as `/proc/net` has them."""
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    places = [row[1].split(":") for row in rows if row[3] == "0A"]
+    return {address for address, number in places if int(number, 16) == port}
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs Linux")
+def test_the_worker_pool_listens_on_the_loopback_address_only() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    program = [sys.executable, "-W", "ignore", worker_pool.__file__, str(port)]
+    pool = subprocess.Popen(program, stderr=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 120
+        while not (found := listening(port)) and pool.poll() is None and time.monotonic() < end:
+            time.sleep(0.1)
+    finally:
+        pool.terminate()
+        pool.wait(timeout=60)
+    # 127.0.0.1, or the same as an address of IPv6; bytes in the order of little-endian machines.
+    assert found
+    assert found <= {"0100007F", "0000000000000000FFFF00000100007F"}
 
 
 def test_the_operator_knows_the_fields_of_the_deployment() -> None:
