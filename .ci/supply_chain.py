@@ -106,15 +106,24 @@ def write_constraints() -> int:
 
 
 def write_locks() -> int:
-    """Writes the files that images are installed from: every version with the hashes of its files."""
+    """Writes the files that images are installed from, what builds the package among it: versions with their hashes."""
+    needed = "\n".join(build_requirements())
     for name, extras in LOCKS.items():
         chosen = [word for extra in extras for word in ("--extra", extra)]
         output = LOCK_FOLDER / f"{name}.txt"
         command = ["uv", "pip", "compile", "-q", "--generate-hashes", "--no-header", "--no-annotate", *chosen]
         command += ["--python-version", "3.11", "--python-platform", "x86_64-manylinux_2_28"]
-        subprocess.run([*command, "-c", str(CONSTRAINTS), "setup.py", "-o", str(output)], check=True, cwd=ROOT)
+        command += ["-c", str(CONSTRAINTS), "setup.py", "-", "-o", str(output)]
+        subprocess.run(command, input=needed, text=True, check=True, cwd=ROOT)
         print(f"{output.relative_to(ROOT)}: {len(locked(name))} distributions")
     return 0
+
+
+def build_requirements() -> list[str]:
+    """What builds the package."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    requirements: list[str] = settings["build-system"]["requires"]
+    return requirements
 
 
 def locked(name: str) -> dict[str, str]:

@@ -62,11 +62,21 @@ def test_images_are_installed_from_what_is_pinned(chain: ModuleType, name: str) 
     """After a change of constraints.txt or setup.py `supply_chain.py locks` has to write the locks anew."""
     locked, pinned, declared = chain.locked(name), chain.pinned(), chain._declared()
     extras = [text for extra in chain.LOCKS[name] for text in declared["extras_require"][extra]]
-    for requirement in map(Requirement, [*declared["install_requires"], *extras]):
+    for requirement in map(Requirement, [*declared["install_requires"], *extras, *chain.build_requirements()]):
         assert requirement.specifier.contains(locked[canonicalize_name(requirement.name)]), requirement
     assert {key: version for key, version in locked.items() if pinned.get(key, version) != version} == {}
     text = (chain.LOCK_FOLDER / f"{name}.txt").read_text(encoding="utf-8")
     assert len(re.findall(r"^[\w.-]+==.*\\\n    --hash=sha256:", text, re.MULTILINE)) == len(locked)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "deploy").rglob("Dockerfile*")), ids=lambda path: path.name)
+def test_images_download_nothing_without_a_hash(path: Path) -> None:
+    """Without `--no-build-isolation` pip downloads what builds the package, whatever version there is."""
+    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    downloads, own = re.findall(r"\bpip3? install ([^&|;\n]*)", text)
+    assert "--require-hashes -r " in downloads
+    assert {"--no-deps", "--no-build-isolation", "."} <= set(own.split())
+    assert not re.search(r"\b(apt-get|curl|wget|ADD|uv|conda|npm)\b", text)
 
 
 def test_all_that_is_pinned_has_its_licence_in_the_docs(chain: ModuleType) -> None:
