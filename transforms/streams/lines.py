@@ -1,10 +1,11 @@
-"""From a binary stream to blocks of whole lines: decompression, byte ranges, damaged tails, lines without end."""
+"""From a binary stream to blocks of whole lines: decompression, ends of lines, byte ranges, damaged tails."""
 
 from __future__ import annotations
 
 import io
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
 from semrank.transforms.streams.inflate import DAMAGE, MAGIC_BYTES, PIECE_BYTES, Inflater, inflated, inflater_for
@@ -67,7 +68,7 @@ def blocks(
     size = 0
     skipping = False  # inside a line over the limit
     damaged: list[tuple[str, bytes]] = []
-    chunks = _without_mark(decompressed(stream))
+    chunks = _plain_text(decompressed(stream))
     while True:
         try:
             chunk = next(chunks, None)
@@ -103,13 +104,23 @@ def blocks(
         yield Block(data, tuple(damaged), unterminated=bool(data) and not data.endswith(b"\n"))
 
 
-def _without_mark(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The chunks without the byte order mark that some editors put before UTF-8."""
+def _plain_text(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The chunks without the byte order mark that some editors put before UTF-8, and with LF as the end of lines.
+
+    Lines end in CR alone if no LF stands in the first chunks, as spreadsheets and old systems write them.
+    """
     head = b""
-    while len(head) < len(MARK) and (chunk := next(chunks, b"")):
-        head += chunk
-    yield head.removeprefix(MARK)
-    yield from chunks
+    damage: DamagedStreamError | None = None
+    try:
+        while b"\n" not in head and len(head) < _READ_BYTES and (chunk := next(chunks, b"")):
+            head += chunk
+    except DamagedStreamError as cause:
+        damage = cause
+    returns = b"\n" not in head and b"\r" in head
+    for chunk in chain((head.removeprefix(MARK),), chunks):
+        yield chunk.replace(b"\r", b"\n") if returns else chunk
+    if damage is not None:
+        raise damage
 
 
 def decompressed(stream: BinaryIO) -> Iterator[bytes]:

@@ -54,9 +54,9 @@ FILES = {
 }
 
 
-def read(name: str, start: int = 0, end: int | None = None) -> dict[str, Any]:
-    content = stream(FILES[name])
-    return together(FORMATS[name].read(content, source="f", start=start, end=end, limits=CrawlLimits()))
+def read(name: str, start: int = 0, end: int | None = None, content: bytes | None = None) -> dict[str, Any]:
+    chosen = stream(FILES[name] if content is None else content)
+    return together(FORMATS[name].read(chosen, source="f", start=start, end=end, limits=CrawlLimits()))
 
 
 def test_every_format_has_a_file_here() -> None:
@@ -77,6 +77,12 @@ def test_ranges_give_every_record_once(name: str, data: st.DataObject) -> None:
         assert sum((part[key] for part in parts), start=whole[key].__class__()) == whole[key]
     for key in ("pages", "links", "clicks", "aliases", "history", "rejects"):
         assert [row for part in parts for row in part[key]] == whole[key]
+
+
+@pytest.mark.parametrize("name", ["nutch", "heritrix", "scrapy", "pages", "clicks"])
+@pytest.mark.parametrize("end", [b"\r", b"\r\n"])
+def test_lines_may_end_in_carriage_returns(name: str, end: bytes) -> None:
+    assert read(name, content=FILES[name].replace(b"\n", end)) == read(name)
 
 
 @pytest.mark.parametrize("name", list(FILES))

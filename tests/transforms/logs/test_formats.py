@@ -121,8 +121,9 @@ def test_any_bytes_are_accounted_for(name: str) -> None:
         )
         outcome = read_all(name, content, options)
         if name in LINE_FORMATS and not is_compressed(content):
+            end = b"\n" if b"\n" in content else b"\r"
             assert outcome.records == sum(
-                1 for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.removesuffix(b"\r")
+                1 for line in content.removeprefix(b"\xef\xbb\xbf").split(end) if line.removesuffix(b"\r")
             )
 
     check()
@@ -183,6 +184,22 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(name: str, compress: Cal
     content = sample(name)
     assert same(read_all(name, compress(b"\xef\xbb\xbf" + content)), read_all(name, content))
     assert read_all(name, b"\xef\xbb\xbf").records == 0
+
+
+@pytest.mark.parametrize("name", LINE_FORMATS)
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+@pytest.mark.parametrize("end", [b"\r", b"\r\n"])
+def test_lines_may_end_in_carriage_returns(name: str, compress: Callable[[bytes], bytes], end: bytes) -> None:
+    content = sample(name)
+    assert same(read_all(name, compress(content.replace(b"\n", end))), read_all(name, content))
+
+
+@pytest.mark.parametrize("name", LINE_FORMATS)
+def test_lines_that_end_in_carriage_returns_are_read_up_to_the_damage(name: str) -> None:
+    content = gzip.compress(sample(name, 2).replace(b"\n", b"\r") + bytes(range(32, 127)) * 9)
+    outcome = read_all(name, content[:-20])
+    assert outcome.used
+    assert outcome.rejected["record-truncated"] == 1
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
