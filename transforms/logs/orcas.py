@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,6 +27,8 @@ from semrank.transforms.streams.texts import decode
 
 FORMAT = "orcas"
 
+_HEADER = b"qid\tquery\tdid\turl"  # the set has none, but copies with column names do
+
 _QUERY_ID, _QUERY, _DOCUMENT_ID, _URL = range(4)
 
 
@@ -40,7 +43,10 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
     reader = ClickReader()
 
     def read_lines(lines: Lines, balance: Balance) -> None:
-        fields = fields_of(lines, TAB, _URL + 1, balance, quote_click_line)
+        header = lines.ends - lines.starts == len(_HEADER)
+        header[header] = [lines.text(line).lower() == _HEADER for line in np.flatnonzero(header).tolist()]
+        balance.ignore("header", int(header.sum()))
+        fields = fields_of(lines.take(~header), TAB, _URL + 1, balance, quote_click_line)
         if fields is not None:
             reader.add(_rows(fields, options.salt), balance)
 

@@ -2,8 +2,9 @@
 
 `--log-columns user=uid,query=words,time=when,url=page` names columns of the header line, `user=0,query=3,...` counts
 them from 0 in a file without one. A line with a tab is separated by tabs, any other by commas, where double quotes
-hold a field with commas together (doubled inside it); a line break inside a field is not understood. Times are ISO
-8601, Apache's, 14 digits or seconds (milliseconds) since 1970.
+hold a field with commas together (doubled inside it); a line break inside a field is not understood. A line with more
+fields than the header is rejected, since a separator inside one would cut it short. Times are ISO 8601, Apache's, 14
+digits or seconds (milliseconds) since 1970.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from semrank.transforms.columnar.arrays import Bools, Int64s
 from semrank.transforms.logs.clicks import ClickReader, Rows
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.records import read_blocks
@@ -55,6 +57,7 @@ class _Reader:
         self._awaits_header = has_header(options)
         self._places = {} if self._awaits_header else {name: int(at) for name, at in self._wanted.items()}
         self._missing: list[str] = []
+        self._width: int | None = None
         self._clicks = ClickReader()
 
     def read_lines(self, lines: Lines, balance: Balance) -> None:
@@ -74,6 +77,7 @@ class _Reader:
             names = next(csv.reader([western(line)], delimiter="\t" if b"\t" in line else ","), [])
         except csv.Error:  # a carriage return within the line, say: no column has such a name
             names = []
+        self._width = len(names)
         columns = {name.strip(): place for place, name in reversed(list(enumerate(names)))}
         self._places = {name: columns[column] for name, column in self._wanted.items() if column in columns}
         self._missing = [column for column in self._wanted.values() if column not in columns]
@@ -84,13 +88,22 @@ class _Reader:
         by_tab = separate(lines, TAB, quoted=False)
         by_comma = separate(lines, _COMMA, quoted=True)
         tabbed = by_tab.counts > 1
-        known = np.where(tabbed, by_tab.counts, by_comma.counts) >= count
+        counts = np.where(tabbed, by_tab.counts, by_comma.counts)
+        known = (counts >= count) & ~self._has_surplus(lines, counts, tabbed)
         for line in lines.take(~known).texts():
             balance.reject_line(_quote(line))
         for separated, mask, quoted in ((by_tab, tabbed, False), (by_comma, ~tabbed, True)):
             chosen = np.flatnonzero(known & mask)
             if len(chosen):
                 self._clicks.add(self._rows(separated.fields(chosen, count), quoted), balance)
+
+    def _has_surplus(self, lines: Lines, counts: Int64s, tabbed: Bools) -> Bools:
+        """Which lines have more fields than the header, other than empty ones: a separator in one cuts it short."""
+        surplus = np.zeros(len(lines), dtype=np.bool_)
+        for line in np.flatnonzero(counts > self._width).tolist() if self._width is not None else ():
+            separator = b"\t" if tabbed[line] else b","
+            surplus[line] = not lines.text(line).endswith(separator * int(counts[line] - self._width))
+        return surplus
 
     def _rows(self, fields: Fields, quoted: bool) -> Rows:
         def column(name: str) -> pa.BinaryArray:

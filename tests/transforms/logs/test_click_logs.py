@@ -285,3 +285,31 @@ def test_positions_may_be_written_as_floats(written: str, position: int | None) 
     for name, log in (("table", table), ("aol", aol)):
         (click,) = read_all(name, log.encode(), options).clicks
         assert click["position"] == position
+
+
+NAMED = table_options("user=user,query=query,time=time,url=url")
+TABLE = "user,query,time,url\nann,moon,2024-01-01,https://a.example/{}\nann,sun,2024-01-02,https://a.example/b\n"
+
+
+@pytest.mark.parametrize("end", ["", ",", ",,"])
+def test_a_comma_in_a_field_without_quotes_makes_no_other_url(end: str) -> None:
+    outcome = read_all("table", TABLE.format(f"x{end}").encode(), NAMED)
+    assert [click["url"] for click in outcome.clicks] == ["https://a.example/x", "https://a.example/b"]
+    for rest in ("x,y", "x,,y"):
+        outcome = read_all("table", TABLE.format(rest).encode(), NAMED)
+        assert ([click["url"] for click in outcome.clicks], outcome.rejected) == (
+            ["https://a.example/b"],
+            {"layout-unknown": 1},
+        )
+
+
+def test_blanks_around_an_address_are_no_part_of_it() -> None:
+    aol = b"7\tmoon\t2006-03-01 07:17:12\t1\t https://a.example/x \n"
+    table = TABLE.format("x ").replace(",https", ", https")
+    for outcome in (read_all("aol", aol), read_all("table", table.encode(), NAMED)):
+        assert (outcome.clicks[0]["url"], outcome.rejected) == ("https://a.example/x", {})
+
+
+def test_names_of_columns_are_no_click_of_orcas() -> None:
+    outcome = read_all("orcas", b"qid\tquery\tdid\turl\n1\tmoon\tD2\thttps://a.example/\n")
+    assert (outcome.used, outcome.ignored, outcome.clicks[0]["url"]) == (1, {"header": 1}, "https://a.example/")
