@@ -18,6 +18,7 @@ In this order a request is rejected (nobody can tell what it was) or ignored (it
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -59,6 +60,8 @@ _METHOD_BYTES = 21
 _GET = b"GET "
 _HTTP_N_N, _HTTP_N = b" HTTP/0.0", b" HTTP/0"  # 0 is any digit
 _NONE = pa.array([b"", b"-"], pa.binary())
+_ESCAPE = re.compile(rb"\\(x[0-9A-Fa-f]{2}|.)", re.DOTALL)
+_ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"v": b"\v", b"f": b"\f"}
 _NO_HOST = r"(?s)^(?:|[-_]|.*[*~^$()\\ ].*)$"
 
 _CANONICAL = pa.schema([("url", pa.string()), ("reason", pa.string())])
@@ -386,6 +389,25 @@ def told_hosts(values: pa.BinaryArray) -> pa.BinaryArray:
     encoded = values.dictionary_encode()
     known = encoded.dictionary
     return pc.if_else(pc.match_substring_regex(known, _NO_HOST), None, known).take(encoded.indices)
+
+
+def unescaped(values: pa.BinaryArray) -> pa.BinaryArray:
+    """The values with the escapes undone that servers put in for quotes, backslashes and control characters."""
+    escapes = pc.match_substring(values, b"\\")
+    if not pc.any(escapes).as_py():
+        return values
+    plain = [_ESCAPE.sub(_unescape, value) for value in values.filter(escapes).to_pylist()]
+    return pc.replace_with_mask(values, escapes, pa.array(plain, pa.binary()))
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    code = match[1]
+    return bytes([int(code[1:], 16)]) if len(code) > 1 else _ESCAPED.get(code, code)
+
+
+def lowered(values: pa.BinaryArray) -> pa.BinaryArray:
+    """The values with ASCII letters in lower case."""
+    return pc.ascii_lower(values.cast(pa.string(), safe=False)).cast(pa.binary())
 
 
 def with_query(paths: pa.BinaryArray, queries: pa.BinaryArray) -> pa.BinaryArray:

@@ -14,12 +14,12 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow.compute as pc
 
-from semrank.transforms.logs.access import AccessReader, Requests, read_access_log, split_requests
+from semrank.transforms.logs.access import AccessReader, Requests, read_access_log, split_requests, unescaped
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.rejections import Balance
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.quotes import quote_line
-from semrank.transforms.streams.spans import QUOTE, SPACE, Fields, Lines, separate
+from semrank.transforms.streams.spans import QUOTE, SPACE, Fields, Lines, separate, value_spans
 from semrank.transforms.streams.times import written_times
 
 FORMAT = "alb"
@@ -54,8 +54,7 @@ def _read_lines(lines: Lines, reader: AccessReader, balance: Balance) -> None:
 
 
 def _requests(fields: Fields) -> Requests:
-    one = np.int32(1)
-    method, target = split_requests(fields.lines.data, fields.starts(_REQUEST) + one, fields.ends(_REQUEST) - one)
+    method, target = split_requests(*value_spans(unescaped(fields.inside(_REQUEST))))
     return Requests(
         client=pc.replace_substring_regex(fields.column(_CLIENT), r":[0-9]+$", ""),
         account=None,
@@ -66,6 +65,6 @@ def _requests(fields: Fields) -> Requests:
         secure=None,
         status=fields.column(_STATUS),
         referrer=None,
-        agent=fields.inside(_AGENT),
+        agent=unescaped(fields.inside(_AGENT)),
         quote=lambda record: quote_line(fields.lines.text(record)),
     )

@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.logs.access import AccessReader, Requests, read_access_log, with_query
+from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.logs.access import AccessReader, Requests, lowered, read_access_log, with_query
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.rejections import Balance
 from semrank.transforms.logs.visits import LogBatch
@@ -28,7 +29,8 @@ from semrank.transforms.streams.times import written_times
 
 _DIRECTIVE = ord("#")
 _FIELDS = b"#fields:"
-_DATE = re.compile(rb"#date:\s*+([0-9]{4}-[0-9]{2}-[0-9]{2})", re.IGNORECASE)
+_DATE = b"#date:"
+_ISO_DATE = re.compile(rb"\s*+([0-9]{4}-[0-9]{2}-[0-9]{2})")
 
 _CLIENT = ("c-ip", "c-dns")
 _FORWARDED = ("x-forwarded-for", "cs(x-forwarded-for)", "x-real-ip", "cs(x-real-ip)", "originalip", "true-client-ip")
@@ -40,7 +42,6 @@ _STATUS = ("sc-status",)
 _METHOD = ("cs-method",)
 _SCHEME = ("cs-protocol", "cs-uri-scheme")
 _URI, _STEM, _QUERY = ("cs-uri",), ("cs-uri-stem",), ("cs-uri-query",)
-_HTTPS_PORT = b"443"
 
 
 @dataclass(frozen=True)
@@ -87,41 +88,47 @@ class _ExtendedReader:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._names: list[str] = []
+        self._names: tuple[str, ...] = ()
         self._date: bytes | None = None
 
     def __call__(self, lines: Lines, reader: AccessReader, balance: Balance) -> None:
         directives = np.flatnonzero(lines.content[lines.starts] == _DIRECTIVE)
         balance.ignore("header", len(directives))
         begin = 0
+        runs: dict[tuple[tuple[str, ...], bytes | None], list[Int64s]] = {}
         for place in [*directives.tolist(), len(lines)]:
             if place > begin:
-                self._read_run(lines.take(np.arange(begin, place)), reader, balance)
+                runs.setdefault((self._names, self._date), []).append(np.arange(begin, place))
             if place < len(lines):
                 self._obey(lines.text(place))
             begin = place + 1
+        for (names, date), places in runs.items():
+            self._read_run(lines.take(np.concatenate(places)), names, date, reader, balance)
 
     def _obey(self, directive: bytes) -> None:
         if directive[: len(_FIELDS)].lower() == _FIELDS:
-            self._names = directive[len(_FIELDS) :].decode("latin-1").lower().split()
-        elif (dated := _DATE.match(directive)) is not None:
-            self._date = dated[1]
+            self._names = tuple(directive[len(_FIELDS) :].decode("latin-1").lower().split())
+        elif directive[: len(_DATE)].lower() == _DATE:
+            dated = _ISO_DATE.match(directive, len(_DATE))
+            self._date = None if dated is None else dated[1]  # a date that can't be read is not the one before
 
-    def _read_run(self, lines: Lines, reader: AccessReader, balance: Balance) -> None:
-        if not self._names:
+    def _read_run(
+        self, lines: Lines, names: tuple[str, ...], date: bytes | None, reader: AccessReader, balance: Balance
+    ) -> None:
+        if not names:
             for line in lines.texts():
                 balance.reject("columns-unknown", quote_line(line))
             return
         separated = separate(lines, self._dialect.separator, quoted=False)
-        fits = separated.counts == len(self._names)
+        fits = separated.counts == len(names)
         for line in lines.take(~fits).texts():
             balance.reject_line(quote_line(line))
         chosen = np.flatnonzero(fits)
         if len(chosen):
-            reader.add(self._requests(separated.fields(chosen, len(self._names))), balance)
+            reader.add(self._requests(separated.fields(chosen, len(names)), names, date), balance)
 
-    def _requests(self, fields: Fields) -> Requests:
-        columns = {name: number for number, name in enumerate(self._names)}
+    def _requests(self, fields: Fields, names: tuple[str, ...], logged: bytes | None) -> Requests:
+        columns = {name: number for number, name in reversed(list(enumerate(names)))}
 
         def first(*names: str) -> pa.BinaryArray | None:
             known = [columns[name] for name in names if name in columns]
@@ -143,11 +150,11 @@ class _ExtendedReader:
         return Requests(
             client=dash if client is None else client,
             account=first(*_ACCOUNT),
-            times=self._times(first("date"), first("time"), count),
+            times=_times(first("date"), first("time"), logged, count),
             method=first(*_METHOD),
             target=target,
             host=first(*_HOST),
-            secure=self._secure(first(*_SCHEME), first("s-port")),
+            secure=_secure(first(*_SCHEME), first("s-port"), count),
             status=first(*_STATUS),
             referrer=referrer,
             agent=agent,
@@ -155,23 +162,28 @@ class _ExtendedReader:
             forwarded=first(*_FORWARDED),
         )
 
-    def _times(self, date: pa.BinaryArray | None, time: pa.BinaryArray | None, count: int) -> pa.TimestampArray:
-        if date is None and self._date is not None:
-            date = pa.repeat(pa.scalar(self._date, pa.binary()), count)
-        if date is None or time is None:
-            return written_times(pa.nulls(count, pa.binary()))
-        return written_times(pc.binary_join_element_wise(date, time, pa.scalar(b" ", pa.binary())))
 
-    def _secure(self, scheme: pa.BinaryArray | None, port: pa.BinaryArray | None) -> pa.BooleanArray | None:
-        if scheme is not None:
-            tls = pc.is_in(scheme, pa.array([b"https", b"wss"], pa.binary()))
-            plain = pc.is_in(scheme, pa.array([b"http", b"ws"], pa.binary()))
-        elif port is not None:
-            tls = pc.equal(port, pa.scalar(_HTTPS_PORT, pa.binary()))
-            plain = pc.equal(port, pa.scalar(b"80", pa.binary()))
-        else:
-            return None
-        return pc.if_else(pc.or_(tls, plain), tls, None)
+def _times(
+    date: pa.BinaryArray | None, time: pa.BinaryArray | None, logged: bytes | None, count: int
+) -> pa.TimestampArray:
+    """Times of lines; the date is that of the directive before them where they have no column for it."""
+    if date is None and logged is not None:
+        date = pa.repeat(pa.scalar(logged, pa.binary()), count)
+    if date is None or time is None:
+        return written_times(pa.nulls(count, pa.binary()))
+    return written_times(pc.binary_join_element_wise(date, time, pa.scalar(b" ", pa.binary())))
+
+
+def _secure(scheme: pa.BinaryArray | None, port: pa.BinaryArray | None, count: int) -> pa.BooleanArray:
+    """Whether requests came over TLS, by their scheme, else by the port; null where neither tells."""
+    secure = pa.nulls(count, pa.bool_())
+    for column, tls, plain in ((scheme, (b"https", b"wss"), (b"http", b"ws")), (port, (b"443",), (b"80",))):
+        if column is not None:
+            word = lowered(column)
+            known = pc.is_in(word, pa.array([*tls, *plain], pa.binary()))
+            found = pc.if_else(known, pc.is_in(word, pa.array(tls, pa.binary())), None)
+            secure = pc.coalesce(secure, found)
+    return secure
 
 
 def _unquoted(values: pa.BinaryArray) -> pa.BinaryArray:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.transforms.columnar.arrays import Bools, Int32s, Int64s
-from semrank.transforms.logs.access import AccessReader, Requests, read_access_log, split_requests
+from semrank.transforms.logs.access import AccessReader, Requests, read_access_log, split_requests, unescaped
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.rejections import Balance, truths
 from semrank.transforms.logs.users import address_of
@@ -62,9 +62,6 @@ _LINE = (
     r'| "(?P<loose_referrer>.*?)" "(?P<loose_agent>.*)"(?: [^"]*)?)?\s*$'
 )
 _NAMED_PORT = re.compile(rb"(?=[^:]*[A-Za-z][^:]*:)[A-Za-z0-9_.-]+:[0-9]{1,5}")
-
-_ESCAPE = re.compile(rb"\\(x[0-9A-Fa-f]{2}|.)", re.DOTALL)
-_ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"v": b"\v", b"f": b"\f"}
 
 
 def read(
@@ -110,7 +107,7 @@ class NcsaReader:
     def _read_odd(self, lines: Lines, reader: AccessReader, balance: Balance) -> None:
         values = lines.values()
         found = pc.extract_regex(values, _LINE)
-        names = _who(_unescaped(pc.struct_field(found, "names").fill_null(b"")), self.with_host)
+        names = _who(unescaped(pc.struct_field(found, "names").fill_null(b"")), self.with_host)
         fits = pc.and_(found.is_valid(), names.is_valid())
         if pc.any(fits).as_py():
             reader.add(_matched(found.filter(fits), names.filter(fits), values.filter(fits)), balance)
@@ -141,11 +138,12 @@ def _split_names(names: bytes, with_host: bool) -> dict[str, bytes] | None:
         count += 1
     listed = words[:count]
     rest = words[count:]
-    while len(rest) > 2 and rest[1] in (b"", b"-"):  # more dashes than the layout has are no account
-        del rest[1]
     if len(rest) < 2 or not all((listed[0], rest[0])):
         return None
-    return {"host": host, "client": b" ".join(listed), "account": b" ".join(rest[1:])}
+    begin = 1
+    while begin < len(rest) - 1 and rest[begin] in (b"", b"-"):  # more dashes than the layout has are no account
+        begin += 1
+    return {"host": host, "client": b" ".join(listed), "account": b" ".join(rest[begin:])}
 
 
 def _begins_with_host(words: list[bytes], with_host: bool) -> bool:
@@ -305,7 +303,7 @@ def _matched(found: pa.StructArray, names: pa.StructArray, lines: pa.BinaryArray
     """Requests of lines that a regular expression has taken apart; some have the browser's fields, some do not."""
 
     def group(name: str) -> pa.BinaryArray:
-        return _unescaped(pc.struct_field(found, name))
+        return unescaped(pc.struct_field(found, name))
 
     has_tail = pc.greater(pc.binary_length(pc.struct_field(found, "tail")), 0)
     method, target = split_requests(*value_spans(group("request")))
@@ -328,17 +326,3 @@ def _matched(found: pa.StructArray, names: pa.StructArray, lines: pa.BinaryArray
 def _either(first: pa.BinaryArray, second: pa.BinaryArray) -> pa.BinaryArray:
     """Of two alternatives of an expression the one that took part; the other is empty."""
     return pc.binary_join_element_wise(first, second, pa.scalar(b"", pa.binary()))
-
-
-def _unescaped(values: pa.BinaryArray) -> pa.BinaryArray:
-    """The values with the escapes undone that servers put in for quotes, backslashes and control characters."""
-    escapes = pc.match_substring(values, b"\\")
-    if not pc.any(escapes).as_py():
-        return values
-    plain = [_ESCAPE.sub(_unescape, value) for value in values.filter(escapes).to_pylist()]
-    return pc.replace_with_mask(values, escapes, pa.array(plain, pa.binary()))
-
-
-def _unescape(match: re.Match[bytes]) -> bytes:
-    code = match[1]
-    return bytes([int(code[1:], 16)]) if len(code) > 1 else _ESCAPED.get(code, code)

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from semrank.transforms.logs.access import (
     AccessReader,
     Requests,
+    lowered,
     read_access_log,
     split_requests,
     told,
@@ -73,9 +74,10 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 """Names under which a value is looked for, the best first, in lower case; a dot leads into an object."""
 
 _SCHEMES = pa.array([b"http", b"https"], pa.binary())
-_OFTEN_NONE = frozenset({"client", "forwarded", "request", "target", "rewritten"})
+_OFTEN_NONE = frozenset({"client", "forwarded", "time", "request", "target", "rewritten"})
 """Columns of which another name tells more where the first one's value is empty or a dash."""
 
+_DAY_AND_CLOCK = "^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}"  # where each has a member of its own
 _HEX_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
 
@@ -124,7 +126,7 @@ def _parsed(line: bytes) -> dict[str, Any] | str:
     """The object of a line, or the reason why it holds none, as `parse_object` gives it."""
     entry = parse_object(line)
     if entry == JSON_INVALID:
-        for text in (line, _HEX_ESCAPE.sub(rb"\\u00\1", line)):  # nginx without escape=json writes a quote as \x22
+        for text in (line, _HEX_ESCAPE.sub(_unhexed, line)):
             entry = parse_object(text.decode("utf-8", "surrogateescape"))
             if entry != JSON_INVALID:
                 break
@@ -132,6 +134,12 @@ def _parsed(line: bytes) -> dict[str, Any] | str:
         return entry
     request = entry.get("request")
     return {**entry, **_flattened(request, "request.")} if isinstance(request, dict) else entry
+
+
+def _unhexed(match: re.Match[bytes]) -> bytes:
+    """The byte that nginx without `escape=json` writes as a hexadecimal escape; those of ASCII as JSON escapes them."""
+    byte = bytes.fromhex(match[1].decode())
+    return rb"\u00" + match[1] if byte.isascii() else byte
 
 
 def _flattened(entry: Mapping[str, Any], prefix: str) -> dict[str, Any]:
@@ -159,6 +167,11 @@ def _columns(names: Sequence[str], entries: Sequence[Mapping[str, Any]]) -> dict
     for column, candidates in NAMES.items():
         found = [_values(column, [entry[spelt[name]] for entry in entries]) for name in candidates if name in spelt]
         columns[column] = pc.coalesce(*found) if found else pa.nulls(len(entries), pa.binary())
+    if {"date", "time"} <= spelt.keys():
+        day, clock = (_values("time", [entry[spelt[name]] for entry in entries]) for name in ("date", "time"))
+        both = pc.binary_join_element_wise(day, clock, pa.scalar(b" ", pa.binary()))
+        apart = pc.and_(pc.equal(columns["time"], day), pc.match_substring_regex(both, _DAY_AND_CLOCK))
+        columns["time"] = pc.if_else(apart.fill_null(False), both, columns["time"])
     return columns
 
 
@@ -171,18 +184,22 @@ def _values(column: str, values: list[Any]) -> pa.BinaryArray:
             texts = pa.array([_bytes(value) for value in values], pa.binary())
     else:
         texts = pa.array([_bytes(value) for value in values], pa.binary())
+    if column == "status":  # what is neither text nor number is a status that can't be read, rather than none
+        texts = pc.if_else(pa.array([value is not None for value in values]), texts.fill_null(b""), None)
     if column == "host":
         return told_hosts(texts)
     if column in _OFTEN_NONE:
         return told(texts)
     if column == "scheme":
-        lower = pc.ascii_lower(texts.cast(pa.string(), safe=False)).cast(pa.binary())
+        lower = pc.replace_substring_regex(lowered(texts), "[ ,].*", "")  # of a list of proxies' the client's
         return pc.if_else(pc.is_in(lower, _SCHEMES), lower, None)
     return texts
 
 
 def _bytes(value: Any) -> bytes | None:
-    """A text or number as bytes; None for anything else."""
+    """A text or number, or the first of a list, as bytes; None for anything else."""
+    if isinstance(value, list) and value and not isinstance(value[0], list):
+        return _bytes(value[0])
     if isinstance(value, str):
         try:
             return value.encode("utf-8", "surrogateescape")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -379,3 +380,52 @@ def test_dates_of_w3c_logs_may_stand_in_a_directive() -> None:
     assert outcome.rejected == {"time-invalid": 1}
     times = [visit["visited_at"].isoformat() for visit in outcome.visits]
     assert times == ["2024-03-12T10:00:00+00:00", "2024-03-13T00:00:02+00:00"]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "port", "url"),
+    [
+        ("HTTP", "443", "http://www.example.com/a"),
+        ("HTTPS", "80", "https://www.example.com/a"),
+        ("HTTP/1.1", "80", "http://www.example.com/a"),
+        ("-", "443", "https://www.example.com/a"),
+        ("-", "8080", "https://www.example.com/a"),
+    ],
+)
+def test_schemes_of_w3c_logs_in_any_case_and_else_by_the_port(scheme: str, port: str, url: str) -> None:
+    fields = "#Fields: date time c-ip cs-method cs-uri-stem cs-host cs-protocol s-port sc-status"
+    line = f"2024-03-12 10:00:00 203.0.113.9 GET /a www.example.com {scheme} {port} 200"
+    assert [visit["url"] for visit in read_all("w3c", f"{fields}\n{line}\n".encode()).visits] == [url]
+
+
+def test_a_date_that_cannot_be_read_is_not_the_one_before() -> None:
+    fields = "#Fields: time c-ip cs-method cs-uri-stem sc-status"
+    view = "10:00:00 203.0.113.9 GET /a 200"
+    log = ["#Date: 2024-03-12", fields, view, "#Date: 12-Mar-2024", view]
+    outcome = read_all("w3c", "\n".join(log).encode())
+    assert (outcome.used, outcome.rejected) == (1, {"time-invalid": 1})
+
+
+def test_escapes_of_a_load_balancer_are_bytes() -> None:
+    line = (
+        "https 2024-03-12T10:00:00.5Z app/x/1 203.0.113.9:2817 10.0.0.1:80 0.0 0.0 0.0 200 200 1 2 "
+        rf'"GET https://www.example.com:443/\xC3\xBC\x5Ca?b=\x22 HTTP/2.0" "{AGENT}" - - -'
+    )
+    (visit,) = read_all("alb", line.encode()).visits
+    assert visit["url"] == "https://www.example.com/%C3%BC/a?b=%22"
+
+
+@pytest.mark.parametrize(
+    ("name", "log"),
+    [
+        (
+            "combined",
+            lambda n: "203.0.113.9" + " -" * n + " [10/Feb/2012:16:42:07 -0500] " + '"GET /a HTTP/1.1" 200 1\n',
+        ),
+        ("w3c", lambda n: ("#Fields: date time cs-method cs-uri-stem\n2024-03-12 10:00:00 GET /a\n") * (n // 50)),
+    ],
+)
+def test_time_grows_with_the_length_of_repeated_parts(name: str, log: Any) -> None:
+    begin = time.process_time()
+    assert read_all(name, log(400_000).encode()).used
+    assert time.process_time() - begin < 8  # with a cost per pair of parts, or of all readers per part: 20 s and more

@@ -133,3 +133,48 @@ def test_numbers_may_be_written_as_floats(status: Any, time: Any) -> None:
     entry = {"remote_addr": "203.0.113.9", "msec": time, "status": status, "request_uri": "/a"}
     (visit,) = read_all("nginx-json", json.dumps(entry).encode(), SITE).visits
     assert visit["visited_at"].isoformat() == "2024-03-12T10:00:00+00:00"
+
+
+MINIMAL = {"remote_addr": "203.0.113.9", "time_iso8601": TIME, "request": "GET /a HTTP/1.1", "host": HOST}
+
+
+def json_visit(line: str) -> dict[str, Any]:
+    (visit,) = read_all("nginx-json", line.encode(), SITE).visits
+    return visit
+
+
+def test_of_a_list_the_first_value_counts() -> None:
+    names = {**MINIMAL, "host": "www.a.example", "http_referer": "https://www.google.com/search?q=moon", "status": 200}
+    assert json_visit(json.dumps({name: [value] for name, value in names.items()})) == json_visit(json.dumps(names))
+    told = {"http_x_forwarded_for": ["198.51.100.7", "10.0.0.1"]}
+    client = {"remote_addr": "198.51.100.7"}
+    assert json_visit(json.dumps(MINIMAL | told)) == json_visit(json.dumps(MINIMAL | client))
+
+
+@pytest.mark.parametrize("status", [[404], {"code": 404}, True, [], "OK"])
+def test_a_status_that_is_no_number_is_not_taken_for_none(status: Any) -> None:
+    outcome = read_all("nginx-json", json.dumps(MINIMAL | {"status": status}).encode(), SITE)
+    assert (outcome.used, outcome.records) == (0, 1)
+
+
+def test_hexadecimal_escapes_are_bytes() -> None:
+    line = json.dumps(MINIMAL).replace("/a", r"/\xC3\xBC\xE9?b=\x22\x5C\x0A")
+    assert json_visit(line)["url"] == f"https://{HOST}/%C3%BC%E9?b=%22\\"
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ({"date": "2024-03-12", "time": "10:00:01.5"}, "2024-03-12T10:00:01.500000+00:00"),
+        ({"date": "2024-03-12T10:00:02Z", "time": "10:00:01"}, "2024-03-12T10:00:02+00:00"),
+        ({"time_iso8601": "", "msec": "1710237600.250"}, "2024-03-12T10:00:00.250000+00:00"),
+        ({"time_iso8601": "-", "time_local": "12/Mar/2024:10:00:00 +0000"}, "2024-03-12T10:00:00+00:00"),
+    ],
+)
+def test_times_in_two_members(times: dict[str, str], expected: str) -> None:
+    entry = {name: value for name, value in MINIMAL.items() if name != "time_iso8601"} | times
+    assert json_visit(json.dumps(entry))["visited_at"].isoformat() == expected
+
+
+def test_of_several_schemes_the_first_is_the_clients() -> None:
+    assert json_visit(json.dumps(MINIMAL | {"x_forwarded_proto": "HTTP, https"}))["url"] == f"http://{HOST}/a"
