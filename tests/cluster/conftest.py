@@ -104,7 +104,7 @@ class FlinkCluster:
 
     def up(self) -> list[str]:
         """Starts what is missing; gives the options that it prints."""
-        done = self.command("up")
+        done = self.command("up", "--slots", "2")
         skip_if_unreachable("Maven", done)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()[-1].split()

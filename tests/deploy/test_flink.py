@@ -328,8 +328,9 @@ def test_printed_options_are_understood() -> None:
 
 
 def test_sizes_follow_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Sizes.of_machine(4_096) == Sizes()
-    assert Sizes.of_machine(24_000) == Sizes(heap=2_000, managed=1_000)
+    assert Sizes.of_machine(4_096, 4) == Sizes()
+    assert Sizes.of_machine(24_000, 2) == Sizes(slots=1, heap=2_000, managed=1_000)
+    assert Sizes.of_machine(24_000, 1).slots == 1
     limit = tmp_path / "memory.max"
     monkeypatch.setattr(cluster, "CONTAINER_LIMIT", limit)
     whole = cluster.machine_megabytes()
