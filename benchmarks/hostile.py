@@ -340,7 +340,7 @@ def _texts_apart(share: float, _: Path) -> Read:
 
 def _null_words(share: float, _: Path) -> Read:
     content = null_words(int(300_000_000 * share))
-    return lambda: _attempt(lambda: read("pages", content))
+    return lambda: _shown(read("pages", content))
 
 
 def _collisions(share: float, _: Path) -> Read:

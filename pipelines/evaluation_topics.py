@@ -92,7 +92,11 @@ def _parquet_topics(stream: Any, source: str) -> tuple[pa.Table, list[tuple[str,
     # Without rows there still have to be the columns.
     parts = [conformed(read_schema(stream, source).empty_table())]
     rejects: list[tuple[str, str, str]] = []
-    for rows in read_batches(stream, source, columns=TOPICS.schema.names):
+
+    def reject(reason: str, record: str) -> None:
+        rejects.append((STAGE, reason, record))
+
+    for rows in read_batches(stream, source, columns=TOPICS.schema.names, reject=reject):
         table, bad = conformed(rows.table), pc.is_valid(rows.reasons)
         rejects += _rejected(rows.reasons.filter(bad), table.filter(bad))
         parts.append(table.filter(pc.invert(bad)))

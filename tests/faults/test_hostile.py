@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import bz2
+import errno
 import gzip
 import io
 import itertools
 import json
 import random
 import struct
+import subprocess
+import sys
 import tarfile
 import zlib
 from collections.abc import Callable
@@ -19,6 +22,7 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zstandard
 from hypothesis import given, settings
@@ -48,6 +52,7 @@ from tests.support.hostile_inputs import (
     MEMORY,
     RECORD_BYTES,
     URL,
+    damaged_group,
     null_words,
     one_click_users,
     one_text,
@@ -58,6 +63,7 @@ from tests.support.hostile_inputs import (
     rank,
     read,
     read_log,
+    read_stream,
     texts_apart,
     zeros,
 )
@@ -271,8 +277,96 @@ def test_a_list_of_nothing_but_nulls() -> None:
     """The file tells how long it is in a few bytes which stand for gigabytes when they are worked on."""
     content = null_words(40_000_000)
     assert len(content) < 100_000
-    with pytest.raises(InputError, match="takes too much memory"):
-        apart(parquet_rows, content)
+    # The bound of memory is on what is read, whatever else holds memory in the process.
+    _, fates, rows = apart(parquet_rows, content).value
+    assert fates == {"used": 0, "row-group-too-large": 1}
+    assert rows == {"rejects": 1}
+
+
+ROWS = [f"{HOST}/{row}" for row in range(9)]
+MOMENTS = pa.array(range(9), pa.timestamp("us"))
+USERS_TABLES = {
+    "pages": {"url": ROWS, "text": ["words"] * 9, "keywords": [["owl"]] * 9},
+    "links": {"source_url": ROWS, "target_url": [HOST] * 9},
+    "clicks": {"user_id": ROWS, "query": ["owl"] * 9, "clicked_at": MOMENTS, "url": ROWS},
+    "cc-index": {"url": ROWS, "fetch_time": MOMENTS, "fetch_status": [404] * 9},
+}
+
+
+@pytest.mark.parametrize("name", USERS_TABLES)
+@pytest.mark.parametrize("encoded", [True, False])
+def test_a_damaged_row_group_is_one_reject(name: str, encoded: bool) -> None:
+    for group in range(3):
+        content = damaged_group(pa.table(USERS_TABLES[name]), group, use_dictionary=encoded)
+        records, fates, rows = read(name, content)
+        assert (records, fates) == (7, {"used": 6, "row-group-damaged": 1})
+        assert rows["rejects"] == 1
+
+
+@pytest.mark.parametrize("name", USERS_TABLES)
+def test_a_file_whose_middle_is_missing(name: str) -> None:
+    """What follows is not where the end of the file says that it is."""
+    content = parquet(pa.table(USERS_TABLES[name]), row_group_size=3)
+    begin = pq.read_metadata(io.BytesIO(content)).row_group(1).column(0)
+    cut = begin.dictionary_page_offset or begin.data_page_offset
+    records, fates, _ = read(name, content[:cut] + content[cut + 20 :])
+    assert (records, fates) == (5, {"used": 3, "row-group-damaged": 2})
+
+
+@pytest.mark.parametrize("name", USERS_TABLES)
+def test_damaged_data_are_counted(name: str) -> None:
+    """Some of it may still be read; nothing is raised, and no record lost."""
+    content = parquet(pa.table(USERS_TABLES[name]), row_group_size=3, store_schema=False)
+    data = len(content) - 8 - struct.unpack("<I", content[-8:-4])[0]
+    draw = random.Random(name)
+    damaged = 0
+    for _ in range(200):
+        changed = bytearray(content)
+        for _ in range(draw.randint(1, 4)):
+            changed[draw.randrange(4, data)] = draw.randrange(256)
+        records, fates, _ = read(name, bytes(changed))
+        assert records == sum(fates.values()) - fates["keywords-cut"] - fates["position-below-one"]
+        damaged += fates["row-group-damaged"]
+    assert damaged > 50
+
+
+def test_a_file_of_parquet_that_vanishes_is_an_error() -> None:
+    """Unlike damage: the run would leave rows out that are there."""
+
+    class Vanishing(io.BytesIO):
+        reads = 0
+
+        def read(self, size: int | None = -1) -> bytes:
+            self.reads += 1
+            if self.reads > 6:
+                raise OSError(errno.ESTALE, "Stale file handle")
+            return super().read(size)
+
+    content = parquet(pa.table(USERS_TABLES["links"]), row_group_size=1)
+    with pytest.raises(InputError, match=r"file: .*Stale file handle"):
+        read_stream("links", Vanishing(content))
+
+
+def test_ingest_goes_on_after_damaged_files(tmp_path: Path) -> None:
+    """With the other row groups, and the other files."""
+    words = pa.array([["owl"]] * 9)
+    content = damaged_group(pa.table({"url": ROWS, "keywords": words}), 1)
+    (tmp_path / "damaged.parquet").write_bytes(content)
+    (tmp_path / "large.parquet").write_bytes(null_words(40_000_000))
+    (tmp_path / "whole.parquet").write_bytes(parquet(pa.table({"url": [f"{HOST}/a"], "keywords": [["owl"]]})))
+    output = tmp_path / "snapshot"
+    program = [sys.executable, "-m", "semrank.pipelines.ingest", "--pages", str(tmp_path / "*.parquet")]
+    program += ["--output", str(output), "--quiet", "--workers", "1"]
+    subprocess.run(program, check=True, timeout=120)
+    sources = {Path(source["path"]).name: source for source in read_json(str(output / "manifest.json"))["sources"]}
+    assert sources["damaged.parquet"]["rejected"] == {"row-group-damaged": 1}
+    assert sources["large.parquet"]["rejected"] == {"row-group-too-large": 1}
+    assert [sources[name]["used"] for name in sorted(sources)] == [6, 0, 1]
+    rejects = pa.concat_tables([pq.read_table(path) for path in (output / "rejects").glob("*.parquet")])
+    assert sorted(rejects["record"].to_pylist()) == [
+        f"{tmp_path}/damaged.parquet row group 1, from row 0",
+        f"{tmp_path}/large.parquet row group 0, from row 0",
+    ]
 
 
 def test_lists_whose_words_are_in_dictionaries_of_several_groups() -> None:
@@ -330,6 +424,7 @@ def test_bounded_reading_gives_the_rows(
 ) -> None:
     """However the rows are cut, and however skewed the dictionary is, they are those of the file."""
     texts = [text for text, _ in rows]
+    rejected = mock.Mock()
     table = pa.table({"url": pa.array(texts, pa.string()), "words": pa.array([words for _, words in rows], WORDS)})
     with (
         mock.patch.object(parquet_module, "MAX_ROW_BYTES", row_bytes),
@@ -337,7 +432,9 @@ def test_bounded_reading_gives_the_rows(
         mock.patch.object(parquet_module, "_SKEW", 0 if encoded else 4),
     ):
         content = io.BytesIO(parquet(table, use_dictionary=encoded, row_group_size=7))
-        found = list(parquet_module.read_batches(content, "file", columns=["url", "words", "absent"]))
+        columns = ["url", "words", "absent"]
+        found = list(parquet_module.read_batches(content, "file", columns=columns, reject=rejected))
+    rejected.assert_not_called()
     large = [len(text or "") > row_bytes for text in texts]
     shown = [
         None if over and len(text or "") > MAX_REJECT_CHARS else text for text, over in zip(texts, large, strict=True)

@@ -21,6 +21,7 @@ from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking import registry
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
+from tests.support.hostile_inputs import damaged_group
 from tests.support.plots import without_plots
 from tests.support.sample_snapshot import make_sample_snapshot
 from tests.support.snapshots import read_rows, table_of, write_snapshot
@@ -389,6 +390,17 @@ def test_topics_that_are_no_utf_8_are_rejects(tmp_path: Path) -> None:
     assert labels.rejects.select(["reason", "record"]).to_pylist() == [
         {"reason": "url-undecodable", "record": "t\thttp://a.example/\N{REPLACEMENT CHARACTER}"},
         {"reason": "topic-missing", "record": "\thttp://b.example/"},
+    ]
+
+
+def test_a_damaged_row_group_of_topics_is_a_reject(tmp_path: Path) -> None:
+    table = pa.table({"topic": ["t"] * 9, "url": [f"http://a.example/{row}" for row in range(9)]})
+    path = tmp_path / "topics.parquet"
+    path.write_bytes(damaged_group(table, 1))
+    labels = evaluation_topics.read_topics(str(path))
+    assert labels.table["url"].to_pylist() == [f"http://a.example/{row}" for row in (0, 1, 2, 6, 7, 8)]
+    assert labels.rejects.to_pylist() == [
+        {"stage": "topics", "reason": "row-group-damaged", "record": f"--topics {path} row group 1, from row 0"}
     ]
 
 

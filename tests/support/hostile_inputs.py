@@ -108,6 +108,16 @@ def null_words(count: int) -> bytes:
     return parquet(pa.table({"url": [HOST], "keywords": lists}), store_schema=False)
 
 
+def damaged_group(table: pa.Table, group: int, **options: Any) -> bytes:
+    """A file of row groups of three rows, all of whose data in one group are overwritten."""
+    content = bytearray(parquet(table, row_group_size=3, **options))
+    chunks = pq.read_metadata(io.BytesIO(content)).row_group(group)
+    for chunk in (chunks.column(number) for number in range(chunks.num_columns)):
+        begin = chunk.dictionary_page_offset or chunk.data_page_offset
+        content[begin : begin + chunk.total_compressed_size] = b"\xa5" * chunk.total_compressed_size
+    return bytes(content)
+
+
 def parquet_rows(content: bytes) -> tuple[int, Counter[str], Counter[str]]:
     return read("pages", content)
 

@@ -74,7 +74,7 @@ def read(stream: BinaryIO, *, source: str, groups: Sequence[int] | None = None) 
     """
     check(stream, source=source)
     builder = BatchBuilder(STAGE)
-    for rows in read_batches(stream, source, columns=tuple(COLUMNS), groups=groups):
+    for rows in read_batches(stream, source, columns=tuple(COLUMNS), groups=groups, reject=builder.reject):
         reasons = rows.reasons.to_pylist()
         for row, reason in zip(_conformed(rows.table, source).to_pylist(), reasons, strict=True):
             if reason is None:

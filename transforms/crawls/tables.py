@@ -122,7 +122,8 @@ def read_parquet(
     expected = TABLES[table]
     check_parquet(stream, table=table, source=source)
     builder = BatchBuilder(table)
-    for rows in read_batches(stream, source, columns=expected.schema.names, groups=groups):
+    names = expected.schema.names
+    for rows in read_batches(stream, source, columns=names, groups=groups, reject=builder.reject):
         prepared, invalid = _prepared(rows.table, expected)
         conformed = conform(prepared, expected, check_nulls=False)
         _settle(builder, expected, conformed, pc.coalesce(rows.reasons, invalid), _quoter(rows.table, expected))

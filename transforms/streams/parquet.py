@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -91,7 +91,12 @@ def groups_in_range(stream: BinaryIO, source: str, start: int, end: int | None) 
 
 
 def read_batches(
-    stream: BinaryIO, source: str, *, columns: Sequence[str], groups: Sequence[int] | None = None
+    stream: BinaryIO,
+    source: str,
+    *,
+    columns: Sequence[str],
+    groups: Sequence[int] | None = None,
+    reject: Callable[[str, str], None],
 ) -> Iterator[Rows]:
     """The rows of some row groups (all if None), at most `READ_ROWS` at once, with the columns that exist.
 
@@ -99,6 +104,9 @@ def read_batches(
     first is. Lists of texts are read as dictionaries, as they mostly stand in the file, and decoded in pieces of at
     most `READ_BYTES`: a dictionary with one text of a megabyte, which fits a few hundred bytes, may stand for that text
     any number of times in every row.
+
+    What follows in a row group that can't be read further is one record for `reject`, which takes a reason
+    (row-group-too-large, row-group-damaged) and where it is.
 
     Raises:
         InputError: the file can't be read.
@@ -110,37 +118,40 @@ def read_batches(
     lists = {name for name in present if _is_text_list(kinds[name])}
     paths = [plain.schema.column(leaf).path for leaf in range(len(plain.schema))]
     encoded = open_parquet(stream, source, encoded=[path for path in paths if path.partition(".")[0] in lists])
-    # Arrow can't put lists with several dictionaries together, of which each row group has one.
-    chosen = list(range(metadata.num_row_groups)) if groups is None else list(groups)
-    parts = [[group] for group in chosen] if lists else [chosen]
-    batches = (batch for part in parts for batch in _batches(encoded, plain, part, present))
-    while True:
-        try:
-            batch = next(batches, None)
-        except UNREADABLE as cause:
-            raise unreadable(source, cause) from cause
-        if batch is None:
-            return
-        yield from _bounded(pa.Table.from_batches([batch]).select(_first_of_each(batch.schema)))
-        del batch
+    for group in range(metadata.num_row_groups) if groups is None else groups:
+        batches, done = _batches(encoded, plain, group, present), 0
+        while True:
+            try:
+                batch = next(batches, None)
+            except UNREADABLE as cause:
+                if isinstance(cause, OSError) and cause.errno is not None:  # of the system, not of the file's content
+                    raise unreadable(source, cause) from cause
+                reason = "row-group-too-large" if isinstance(cause, MemoryError) else "row-group-damaged"
+                reject(reason, f"{source} row group {group}, from row {done}")
+                break
+            if batch is None:
+                break
+            done += batch.num_rows
+            yield from _bounded(pa.Table.from_batches([batch]).select(_first_of_each(batch.schema)))
+            del batch
 
 
 def _batches(
-    encoded: pq.ParquetFile, plain: pq.ParquetFile, groups: list[int], columns: list[str]
+    encoded: pq.ParquetFile, plain: pq.ParquetFile, group: int, columns: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of row groups, fewer at once where these take too much memory.
+    """The rows of a row group, fewer at once where these take too much memory.
 
     What the file says of its sizes need not be so. A dictionary may stand for far more than it holds, and where a file
     has none, Arrow makes one that grows with each batch: whichever way takes too much, the other one may not.
     """
-    sizes = [plain.metadata.row_group(group) for group in groups]
-    mean = max((size.total_byte_size // max(1, size.num_rows) for size in sizes), default=0)
+    size = plain.metadata.row_group(group)
+    mean = size.total_byte_size // max(1, size.num_rows)
     rows, done = max(1, min(READ_ROWS, READ_BYTES // max(1, mean))), 0
     ways = [(encoded, rows), (encoded, FEW_ROWS), (plain, FEW_ROWS), (plain, 1)]
     for number, (file, at_once) in enumerate(ways, 1):
         begin = 0
         try:
-            for batch in file.iter_batches(batch_size=at_once, row_groups=groups, columns=columns, use_threads=False):
+            for batch in file.iter_batches(batch_size=at_once, row_groups=[group], columns=columns, use_threads=False):
                 for column in batch.columns:
                     _check_dictionary(column, READ_BYTES if file is encoded else BATCH_MEMORY)
                 begin += batch.num_rows
