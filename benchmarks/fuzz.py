@@ -1,6 +1,6 @@
 """Fuzzing for long: every parser of what others wrote, by coverage (atheris) or, where that is missing, by chance.
 
-    python -m benchmarks.fuzz [TARGET ...] [--seconds N] [--inputs N] [--findings DIR]
+    python -m benchmarks.fuzz [TARGET ...] [--seconds N] [--inputs N] [--seed N] [--findings DIR]
 
 With `--inputs` the fastest targets go on, with other random numbers, until so many inputs were tried in all. Each
 target has a process of its own, with bounds on time and memory for an input. What does harm is left in the folder of
@@ -36,8 +36,8 @@ QUICK_SECONDS = 2.0
 MEMORY_MIB = 2_048
 """Memory of a fuzzing process above which an input counts as a crash; some 250 MiB are libraries."""
 
-STARTING_SECONDS = 120.0
-"""What a process may take beyond its time, to import, to read the corpus, and to end."""
+STARTING_SECONDS = 1_800.0
+"""What a process may take beyond its time, to import, to read the corpus, to wait for a busy processor, and to end."""
 
 _STATISTICS = {"inputs": r"stat::number_of_executed_units:\s+(\d+)", "peak_mib": r"stat::peak_rss_mb:\s+(\d+)"}
 _HANGS = "timeout-"  # how libFuzzer names inputs that took too long
@@ -124,17 +124,19 @@ def _guided(target: str, seconds: float, findings: Path) -> Fuzzed:
 
 
 def _output(program: Sequence[str], seconds: float) -> str:
-    done = subprocess.run(
-        program,
-        cwd=CORPUS.parents[2],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        timeout=seconds + STARTING_SECONDS,
-        check=False,
-    )
-    return done.stdout
+    """What a process prints; nothing if it does not end, as where a library in C hangs."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return subprocess.run(
+            program,
+            cwd=CORPUS.parents[2],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=seconds + STARTING_SECONDS,
+            check=False,
+        ).stdout
+    return ""
 
 
 def _statistic(name: str, log: str) -> int:
@@ -163,15 +165,17 @@ def _mutated(target: str, seconds: float, findings: Path, seed: int) -> Fuzzed:
     return Fuzzed(target, told["inputs"], told["crashes"], told["hangs"], told["peak_mib"])
 
 
-def fuzz_all(targets: Sequence[str], seconds: float, findings: Path, inputs: int = 0) -> Iterator[Fuzzed]:
+def fuzz_all(
+    targets: Sequence[str], seconds: float, findings: Path, inputs: int = 0, first_seed: int = 0
+) -> Iterator[Fuzzed]:
     """Fuzzes targets one after another, then the fastest ones again until `inputs` were tried in all."""
     tried: dict[str, int] = {}
-    for seed in itertools.count():
+    for seed in itertools.count(first_seed):
         for target in targets:
             outcome = fuzz(target, seconds, findings, seed)
             yield outcome
             tried[target] = tried.get(target, 0) + outcome.inputs
-            if seed and sum(tried.values()) >= inputs:
+            if seed > first_seed and sum(tried.values()) >= inputs:
                 return
         if sum(tried.values()) >= inputs:
             return
@@ -212,6 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)} (default: all)")
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"for each target (default {SECONDS:g})")
     parser.add_argument("--inputs", type=int, default=0, help="the fastest targets go on until so many were tried")
+    parser.add_argument("--seed", type=int, default=0, help="of the random numbers of the first pass (default 0)")
     parser.add_argument("--findings", type=Path, default=Path("findings"), help="folder for inputs that do harm")
     parsed = parser.parse_args(arguments)
     unknown = sorted(set(parsed.targets) - set(TARGETS))
@@ -221,7 +226,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"engine: {engine()}, {parsed.seconds:g} s a target\n{HEAD}")
     outcomes: list[Fuzzed] = []
     with contextlib.suppress(KeyboardInterrupt):  # what was tried so far counts
-        for outcome in fuzz_all(parsed.targets or list(TARGETS), parsed.seconds, parsed.findings, parsed.inputs):
+        targets = parsed.targets or list(TARGETS)
+        for outcome in fuzz_all(targets, parsed.seconds, parsed.findings, parsed.inputs, parsed.seed):
             print(outcome, flush=True)
             outcomes.append(outcome)
     for name in dict.fromkeys(outcome.target for outcome in outcomes):
