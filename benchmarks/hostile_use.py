@@ -29,6 +29,8 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from semrank.pipelines import rank as rank_command
@@ -39,7 +41,10 @@ from semrank.transforms.columnar import ids
 from semrank.transforms.frontier.private import PRIVATE_ADDRESS
 from semrank.transforms.streams import download as download_module
 from semrank.transforms.streams.download import DownloadError, Policy, download
+from semrank.transforms.weblog import beam as weblog
+from semrank.transforms.weblog import clicks as clicks_module
 from tests.support.crawls import http, warc
+from tests.support.hostile_inputs import one_click_users
 from tests.support.snapshots import write_snapshot
 from tests.support.strategies import HOST
 
@@ -287,7 +292,7 @@ def passwords(_: float, folder: Path) -> Attack:
 
 
 def secrets(_: float, folder: Path) -> Attack:
-    """A token in the address of an input, and the key of users in a file."""
+    """A token in the address of an input, the key of users in a file, and passwords in a database's address."""
     (folder / "salt").write_text(SECRET + "key\n", encoding="utf-8")
     row = json.dumps({"user_id": "u", "query": "owls", "clicked_at": "2026-01-01T00:00:00Z", "url": HOST}).encode()
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s\n" % (len(row) + 1, row)
@@ -297,6 +302,8 @@ def secrets(_: float, folder: Path) -> Attack:
         with _server(lambda _: answer) as (url, _heads):
             given = ["--clicks", f"{url}/clicks.jsonl?token={SECRET}", "--user-salt-file", folder / "salt"]
             status, printed = said("ingest", *given, "--output", output, "--verbose")
+        database = f"postgresql://user:{SECRET}@127.0.0.1:1/shop?sslpassword={SECRET}"
+        printed += said("ontology", "--ontology", database, "--output", folder / "shop.ttl")[1]
         text = printed + shown_by(output)
         return {"status": status, "characters": len(text), "harm": text.count(SECRET)}
 
@@ -391,6 +398,57 @@ def weak_ids(_: float, folder: Path) -> Attack:
         rows = [row["url"] for row in pq.read_table(folder / "round" / "frontier").to_pylist()]
         rejects = pq.read_table(folder / "round" / "rejects")["record"].to_pylist()
         return {"frontier": len(rows), "rejects": len(rejects), "harm": status + (rejects != [PAIR[1]])}
+
+    return attack
+
+
+def many_clicks(share: float, folder: Path) -> Attack:
+    """Clicks that are counted a thousand million times each: what is counted is more than 32 bits hold."""
+    snapshot = one_click_users(folder, 2 * max(2, int(5_000 * share)))
+    many = 10**9
+
+    def times(count: Callable[..., pa.Table]) -> Callable[..., pa.Table]:
+        def counted(clicks: Any) -> pa.Table:
+            rows = count(clicks)
+            place = rows.schema.get_field_index("clicks")
+            return rows.set_column(place, rows.schema.field(place), pc.multiply(rows["clicks"], many))
+
+        return counted
+
+    def ranked(name: str) -> tuple[list[dict[str, Any]], dict[str, int]]:
+        output = folder / name
+        profile = ["--profile", "paper-2013", "--workers", "1", "--quiet"]
+        said("rank", "--snapshot", snapshot, "--seeds", folder / "seeds.txt", "--output", output, *profile)
+        clicks = {row["keyword"]: row["clicks"] for row in pq.read_table(output / "keywords").to_pylist()}
+        return pq.read_table(output / "frontier").to_pylist(), clicks
+
+    def attack() -> Mapping[str, int]:
+        rows, clicks = ranked("once")
+        with (
+            mock.patch.object(weblog, "word_clicks", times(clicks_module.word_clicks)),
+            mock.patch.object(weblog, "url_word_clicks", times(clicks_module.url_word_clicks)),
+        ):
+            rows_of_many, clicks_of_many = ranked("many")
+        wrong = sum(clicks_of_many[word] != many * count for word, count in clicks.items())
+        return {"clicks": sum(clicks_of_many.values()), "harm": wrong + (not clicks) + (rows_of_many != rows)}
+
+    return attack
+
+
+def option_files(share: float, folder: Path) -> Attack:
+    """Files of options whose names have many parts, or whose values are deep in others."""
+    size = max(1_000, int(500_000 * share))
+    keys = f"[{'a.' * 63}a]\n" + "".join(f"k{number}.{'a.' * 62}a = 1\n" for number in range(size // 64))
+    texts = ("a." * size + "a = 1", f"[{'a.' * size}a]", "x = " + "[" * 2 * size, "x = " + "{a=" * (size // 2), keys)
+
+    def attack() -> Mapping[str, int]:
+        refused = harm = 0
+        for text in texts:
+            (folder / "own.toml").write_text(text, encoding="utf-8")
+            status, printed = said("ls", folder, "--config", folder / "own.toml")
+            refused += status == 2
+            harm += printed.count("\n") != 1 or "own.toml" not in printed
+        return {"refused": refused, "harm": harm}
 
     return attack
 
@@ -538,6 +596,8 @@ ATTACKS: dict[str, Kind] = {
     "replaced": Kind("a snapshot replaced while it is ranked", replaced_snapshot),
     "private": Kind("links to the crawler's own network, exported", private_targets),
     "weak-ids": Kind("two URLs with one id, ranked", weak_ids),
+    "many-clicks": Kind("clicks counted a thousand million times, ranked", many_clicks),
+    "option-files": Kind("options with names of 500,000 parts", option_files),
     "no-locks": Kind("a file system without locks", no_locks),
     "interrupt": Kind("Ctrl-C inside a page that takes long", interrupts),
     "full-disk": Kind("a disk that is full, a folder that is read-only", full_disks),
