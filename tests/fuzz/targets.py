@@ -79,12 +79,17 @@ _REASONS = frozenset(
 
 def lines_in(data: bytes) -> int:
     """Records of a file of JSON lines: its lines that are not empty."""
-    return sum(1 for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip())
+    return sum(1 for line in split_lines(data) if line.strip())
 
 
 def log_lines_in(data: bytes) -> int:
     """Records of a log: its lines that are not empty."""
-    return sum(1 for line in data.split(b"\n") if line.removesuffix(b"\r"))
+    return sum(1 for line in split_lines(data) if line.removesuffix(b"\r"))
+
+
+def split_lines(data: bytes) -> list[bytes]:
+    """Lines of a file, which end in CR alone where there is no LF."""
+    return data.removeprefix(b"\xef\xbb\xbf").split(b"\n" if b"\n" in data else b"\r")
 
 
 def check_batches(batches: Iterable[SourceBatch], stage: str) -> int:

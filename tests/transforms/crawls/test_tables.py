@@ -357,7 +357,8 @@ def test_any_lines_balance(table: str, lines: list[bytes]) -> None:
     content = b"\n".join(lines)
     found = together(read_json_lines(stream(content), table=table, source="f"))
     if not content.startswith((b"\x1f\x8b", b"BZh", b"\x28\xb5")):
-        assert found["records"] == sum(1 for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip())
+        end = b"\n" if b"\n" in content else b"\r"
+        assert found["records"] == sum(1 for line in content.removeprefix(b"\xef\xbb\xbf").split(end) if line.strip())
     assert len(found["rejects"]) == sum(found["rejected"].values())
 
 
