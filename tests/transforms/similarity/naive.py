@@ -71,7 +71,9 @@ class NaiveHierarchy:
             self.p_top = (max if words.top_probability == "max" else min)(positive, default=1.0)
         if self.top is not None and self.p[self.top] > 0:
             self.p_top = self.p[self.top]
+        self.above = {n: nx.ancestors(self.graph, n) | {n} for n in numbers}
         self._ics: dict[tuple[int, int], float] = {}
+        self._optima: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
         self.layer = self._layers()
         self.w = {n: sum(1 / (k + words.alpha) for k in range(1, self.layer[n] + 1)) for n in numbers}
 
@@ -90,8 +92,7 @@ class NaiveHierarchy:
 
     def common_information(self, a: int, b: int) -> float | None:
         """-log p(s), or None for Top."""
-        above = (nx.ancestors(self.graph, a) | {a}) & (nx.ancestors(self.graph, b) | {b})
-        known = [-math.log(self.p[s]) for s in above if s != self.top and self.p[s] > 0]
+        known = [-math.log(self.p[s]) for s in self.above[a] & self.above[b] if s != self.top and self.p[s] > 0]
         return max(known, default=None)
 
     def ics(self, a: int, b: int) -> float:
@@ -114,9 +115,11 @@ class NaiveHierarchy:
     def intension(self, first: Collection[int], second: Collection[int], norm: str) -> float:
         if not first or not second:
             return 0.0
-        table = np.array([[self.ics(a, b) for b in second] for a in first])
-        size = min(table.shape) if norm == "min" else max(table.shape)
-        return float(table[linear_sum_assignment(table, maximize=True)].sum()) / float(size)
+        words = tuple(first), tuple(second)
+        if words not in self._optima:
+            table = np.array([[self.ics(a, b) for b in second] for a in first])
+            self._optima[words] = float(table[linear_sum_assignment(table, maximize=True)].sum())
+        return self._optima[words] / (min if norm == "min" else max)(len(first), len(second))
 
 
 def naive_similarity(extension: float, intension: float, weight: float | None) -> float:

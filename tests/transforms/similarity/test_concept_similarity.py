@@ -6,11 +6,12 @@ import pickle
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache
 from types import ModuleType
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
@@ -108,7 +109,6 @@ def instances(draw: st.DrawFn, words: int = 8, queue: int = 4, objects: int = 5)
     return Instance(draw(concepts(queue)), draw(concepts(objects)), np.array(draw(counts)).reshape(objects, queue))
 
 
-@pytest.mark.parametrize("profile", PROFILES)
 @settings(max_examples=150, deadline=None)
 @given(
     words=word_sets(),
@@ -117,13 +117,21 @@ def instances(draw: st.DrawFn, words: int = 8, queue: int = 4, objects: int = 5)
         [(1, 1, 1, 1, 0, 1, 1), (9, 700, 2, 2, 1, 2, 2), (1 << 21, 1 << 28, 4, 4, 64, 64, 4096)],
     ),
 )
-def test_equals_the_definitions(profile: str, words: Words, instance: Instance, sizes: tuple[int, ...]) -> None:
+def test_equals_the_definitions(words: Words, instance: Instance, sizes: tuple[int, ...]) -> None:
+    naive = NaiveHierarchy(words)
     with pytest.MonkeyPatch.context() as patch:
         for names, size in zip(TUNED, sizes, strict=True):
             for module, name in names:
                 patch.setattr(module, name, size)
-        found = instance.best(words.build(), PROFILES[profile])
-    check(found, instance.naive(NaiveHierarchy(words), PROFILES[profile]))
+        for profile, chosen in PROFILES.items():
+            note(profile)
+            check(instance.best(words.build(), chosen), instance.naive(naive, chosen))
+
+
+@cache
+def naive_hierarchy(seed: int, longest: int) -> NaiveHierarchy:
+    """The definitions for the words of a web, with the matchings that were evaluated before."""
+    return NaiveHierarchy(web(seed, longest)[0])
 
 
 def web(seed: int, longest: int) -> tuple[Words, Instance]:
@@ -160,7 +168,7 @@ def web(seed: int, longest: int) -> tuple[Words, Instance]:
 def test_larger_instances_equal_the_definitions(profile: str, seed: int, longest: int) -> None:
     words, instance = web(seed, longest)
     found = instance.best(words.build(), PROFILES[profile])
-    check(found, instance.naive(NaiveHierarchy(words), PROFILES[profile]))
+    check(found, instance.naive(naive_hierarchy(seed, longest), PROFILES[profile]))
     pairs = len(instance.base) * len(instance.current)
     assert found.assignments <= found.examined < pairs
 
@@ -200,23 +208,22 @@ def test_p13_example_19() -> None:
     assert instance.best(printed, SimilaritySettings()).intension[0] == 1
 
 
-@pytest.mark.parametrize("profile", PROFILES)
 @settings(max_examples=100, deadline=None)
 @given(words=word_sets(), instance=instances(), data=st.data())
-def test_a_floor_leaves_out_only_what_stays_below(
-    profile: str, words: Words, instance: Instance, data: st.DataObject
-) -> None:
-    hierarchy, chosen = words.build(), PROFILES[profile]
-    free = instance.best(hierarchy, chosen)
+def test_a_floor_leaves_out_only_what_stays_below(words: Words, instance: Instance, data: st.DataObject) -> None:
+    hierarchy = words.build()
     count, last = len(instance.current), len(instance.base) - 1
     # Floors at, just above and far from what is reached, by scores and by base concepts.
     shift = data.draw(st.lists(st.sampled_from([-0.3, -1e-12, 0.0, 0.0, 1e-12, 0.3]), min_size=count, max_size=count))
     bases = np.array(data.draw(st.lists(st.integers(-1, last), min_size=count, max_size=count)), dtype=np.int64)
-    lower = LowerBounds(np.round(free.score + shift, 12), bases)
-    found = instance.best(hierarchy, chosen, lower)
-    reaches = (free.score > lower.score) | ((free.score == lower.score) & (free.base <= lower.base))
-    assert found.base.tolist() == np.where(reaches, free.base, -1).tolist()
-    assert found.score.tolist() == np.where(reaches, free.score, -1).tolist()
+    for profile, chosen in PROFILES.items():
+        note(profile)
+        free = instance.best(hierarchy, chosen)
+        lower = LowerBounds(np.round(free.score + shift, 12), bases)
+        found = instance.best(hierarchy, chosen, lower)
+        reaches = (free.score > lower.score) | ((free.score == lower.score) & (free.base <= lower.base))
+        assert found.base.tolist() == np.where(reaches, free.base, -1).tolist()
+        assert found.score.tolist() == np.where(reaches, free.score, -1).tolist()
 
 
 def per_object(
@@ -233,24 +240,24 @@ def per_object(
     return best
 
 
-@pytest.mark.parametrize("profile", PROFILES)
 @settings(max_examples=60, deadline=None)
 @given(words=word_sets(), instance=instances(), data=st.data())
-def test_objects_do_not_depend_on_batches(profile: str, words: Words, instance: Instance, data: st.DataObject) -> None:
-    hierarchy, chosen = words.build(), PROFILES[profile]
+def test_objects_do_not_depend_on_batches(words: Words, instance: Instance, data: st.DataObject) -> None:
+    hierarchy = words.build()
     count = len(instance.current)
     ids = np.array(data.draw(st.permutations(range(count))), dtype=np.int64)
     order = data.draw(st.permutations(range(count)))
     cut = data.draw(st.integers(0, count))
-    whole = per_object(instance, hierarchy, chosen, ids, [list(range(count))])
-    single = per_object(instance, hierarchy, chosen, ids, [[number] for number in order])
-    halves = [per_object(instance, hierarchy, chosen, ids, [list(part)]) for part in (order[:cut], order[cut:])]
-    for other in (single, merge_best(*halves), merge_best(*halves[::-1])):
-        for name in ("score", "extension", "intension", "base", "current"):
-            assert getattr(other, name).tolist() == getattr(whole, name).tolist(), name
-        assert {name: value.tolist() for name, value in other.intents.items()} == {
-            name: value.tolist() for name, value in whole.intents.items()
-        }
+    batches = [[list(range(count))], [[number] for number in order], [list(order[:cut])], [list(order[cut:])]]
+    for profile, chosen in PROFILES.items():
+        note(profile)
+        whole, single, *halves = (per_object(instance, hierarchy, chosen, ids, parts) for parts in batches)
+        for other in (single, merge_best(*halves), merge_best(*halves[::-1])):
+            for name in ("score", "extension", "intension", "base", "current"):
+                assert getattr(other, name).tolist() == getattr(whole, name).tolist(), name
+            assert {name: value.tolist() for name, value in other.intents.items()} == {
+                name: value.tolist() for name, value in whole.intents.items()
+            }
 
 
 @settings(max_examples=300, deadline=None)
