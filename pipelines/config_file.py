@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -161,15 +162,12 @@ def _options_of(
         name = option_name(key)
         if name in parser._option_string_actions:
             yield name, value
-        elif key in own or not _known_elsewhere(name):
+        elif key in own or name not in _all_options():
             hint = meant(name, _all_options() if key not in own else parser._option_string_actions)
             raise InputError(f"--config {path}: found '{key}', expected an option of semrank{hint}")
 
 
-def _known_elsewhere(name: str) -> bool:
-    return name in _all_options()
-
-
+@cache
 def _all_options() -> set[str]:
     from semrank.pipelines.cli import COMMANDS, command_parser
 

@@ -80,6 +80,22 @@ OPTIONS = {
     "evaluate": "evaluate\n--snapshot=s\n--topics=t\n--rankers=pagerank,hits\n--output=o\n--no-holdout-clicks",
     "beam": "--snapshot=s\n--seeds=f\n--output=o\n--runner\nFnApiRunner\n--direct_num_workers=2\n--experiments=a",
 }
+OPTION_FILE = """# options
+snapshot = "s"  # of all commands
+seeds = 'f'
+'max-urls' = 1_000
+overwrite = true
+weight = 0.4
+as-of = 2026-01-31
+warc = ["a.warc", \"\"\"
+b.warc\"\"\", '''c''']
+rank.threshold = 0x1f
+[export]
+max_urls = 3
+[beam]
+direct_num_workers = 2
+experiments = [{a = "b"}]
+"""
 
 TURTLE = """@prefix : <urn:semrank:ontology#> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
 PREFIX skos: <http://www.w3.org/2004/02/skos/core#> @base <urn:x> .
@@ -245,6 +261,7 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
         "path-list": {"plain": b"crawl-data/1.warc.gz\n\n/2.warc.gz\n", "gzip": gzip.compress(b"a/1\na/2\n", mtime=0)},
         "manifest": {"round": json.dumps(MANIFEST).encode(), "snapshot": b'{"kind": "snapshot", "sources": []}'},
         "options": {name: text.encode() for name, text in OPTIONS.items()},
+        "option-file": {"whole": OPTION_FILE.encode()},
     }
 
 

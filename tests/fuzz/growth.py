@@ -57,7 +57,7 @@ COMMON_TOKENS = (
 )
 """Tokens that many grammars have."""
 
-_NO_PARSERS = frozenset({"options", "manifest", "topics", "seeds", "path-list"}) | {
+_NO_PARSERS = frozenset({"options", "option-file", "manifest", "topics", "seeds", "path-list"}) | {
     name for name in TARGETS if name.startswith("ontology-")
 }
 """Targets that read what a user or semrank itself wrote."""

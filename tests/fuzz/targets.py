@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from semrank.pipelines import cli, evaluation_topics, export, ingest, queue, rounds
+from semrank.pipelines import cli, config_file, evaluation_topics, export, ingest, queue, rounds
 from semrank.pipelines.config import ScopeOptions, round_config
 from semrank.pipelines.options import read_options
 from semrank.pipelines.runtime import beam_options
@@ -296,6 +296,16 @@ def options(data: bytes) -> None:
             beam_options(rest)
 
 
+def option_file(data: bytes) -> None:
+    """A file of options, which becomes arguments of `rank`."""
+    path = _written(data, "semrank.toml")
+    with contextlib.suppress(InputError):
+        _, arguments = config_file.file_arguments(
+            _parser("rank"), "rank", [f"--config={path}"], cli.COMMANDS, beam=True
+        )
+        assert all(argument.startswith("--") for argument in arguments)
+
+
 _watched = threading.local()
 
 
@@ -364,6 +374,7 @@ TARGETS: Mapping[str, Target] = {
         "path-list": path_list,
         "manifest": manifest,
         "options": options,
+        "option-file": option_file,
     },
 }
 """All targets by name."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
+import tomllib
 from collections.abc import Callable
 
 import pytest
 
+from semrank.pipelines import config_file
 from semrank.transforms.crawls.charsets import declared_encoding, decode_html
 from semrank.transforms.crawls.documents import document_title
 from semrank.transforms.crawls.html import read_html
@@ -32,6 +35,14 @@ def http(data: bytes) -> None:
     message = parse_http(data)
     if message is not None:
         decode_body(message, LARGE)
+
+
+def option_file(data: bytes) -> None:
+    """What tomllib refuses is refused after what takes long."""
+    text = data.decode("latin-1")
+    with contextlib.suppress(ValueError):
+        config_file._check_keys(text, "file")
+        tomllib.loads(text)
 
 
 PARSERS: dict[str, tuple[Callable[[bytes], object], tuple[bytes, ...]]] = {
@@ -68,6 +79,10 @@ PARSERS: dict[str, tuple[Callable[[bytes], object], tuple[bytes, ...]]] = {
     "refresh": (lambda data: parse_refresh(data.decode("latin-1")), (b"", b"1", b"1;", b"1;url=", b"1;url='")),
     "robots": (lambda data: Robots("bot").header(data.decode("latin-1")), (b"", b"a:", b"max-snippet:")),
     "URL": (lambda data: canonical_url(data.decode("latin-1")), (b"", b"http://a", b"http://a/", b"http://a/?", b"//")),
+    "option file": (
+        option_file,
+        (b"", b"a.", b"[a.", b"[[a.", b'x = "', b'x = """', b"x = '''", b"x = [", b"x = {a.", b"x = 1", b"# "),
+    ),
     "language": (lambda data: language_code(data.decode("latin-1")), (b"", b"en")),
     "article": (
         lambda data: article_text(data.decode("latin-1")),
@@ -90,6 +105,7 @@ TOKENS = (
     *(b"1\r\nx\r\n", b"x: y\r\n", b" \r\n", b"\x1b$B", b"\xad\xa1", b"\xff", b"/Title (", b"/Info 1 0 R"),
     *(b"<dc:title>", b"HTTP/1.1 100 \r\n\r\n", b"utm_source=a&", b";jsessionid=", b"/(S(a))", b"&#1;"),
     *(b"#copyright\n", b"Retrieved from "),
+    *(b"a.", b"a . ", b"''.", b'"\\"".', b'"""', b"'''", b"{a=", b"[[a]]\n", b"a.b=1\n"),
 )
 
 
