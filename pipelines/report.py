@@ -30,6 +30,7 @@ from semrank.pipelines import folders
 from semrank.pipelines.answers import answer
 from semrank.pipelines.config import round_config
 from semrank.pipelines.crawl import RoundFigures, crawl_figures, folder_name
+from semrank.pipelines.evaluation_config import MODES
 from semrank.pipelines.evaluation_plots import mean_curves, mean_sweeps
 from semrank.pipelines.evaluation_results import measure_heading
 from semrank.pipelines.manifest import Manifest
@@ -104,7 +105,7 @@ CRAWL_CHARTS = (
     ("URLs", ("selected", "new", "known")),
     ("score and relevance", ("mean_score", "relevance")),
     ("hosts of the selected URLs", ("hosts",)),
-    ("drift of the topic from the first round", ("drift",)),
+    ("drift of the topic", ("drift",)),
     ("rejects", ("rejected",)),
     ("seconds", ("seconds",)),
 )
@@ -491,7 +492,7 @@ def _evaluation_facts(folder: str) -> tuple[str, str, dict[str, Any]]:
     pages = _crawled(folder, curve)
     means, thresholds = mean_curves(curve, pages), mean_sweeps(sweep)
     modes = []
-    for mode in sorted({mode for _, mode in means}):
+    for mode in sorted({mode for _, mode in means}, key=lambda name: [*MODES, name].index(name)):
         charts = [
             {
                 "x": x_name,
@@ -512,10 +513,10 @@ def _evaluation_facts(folder: str) -> tuple[str, str, dict[str, Any]]:
         ],
         "note": "Means over topics with 95 % bootstrap intervals. Bold: the best of a column. \u25b2 and \u25bc: above "
         "or below the first ranker, the interval of the paired difference excluding 0. omniscient knows the labels "
-        "and takes relevant pages first: about the best that can be reached.",
+        "and takes relevant pages first, but does not plan ahead: another ranker can be slightly better.",
         "curves_note": (
             "Means over all crawls. A crawl that ran out of candidates keeps its last values: its relevant pages, "
-            "recall and seconds stay as they were, and its harvest rate is that of the pages it was allowed."
+            "recall and seconds stay as they were, and its harvest rate is that of all pages that it was allowed."
         ),
         "pivots": _pivots(summary.to_pylist()),
         "modes": modes,

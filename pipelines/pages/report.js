@@ -130,8 +130,9 @@ function bars(series, { width = Math.min(720, Math.max(320, page.clientWidth)), 
 const COLOURS = ["#3b82f6", "#ea580c", "#16a34a", "#a855f7", "#ef4444", "#0891b2", "#ca8a04", "#ec4899", "#65a30d", "#64748b", "#6366f1", "#be123c"];
 const DASHES = ["", "7 3", "2 3", "9 3 2 3"];
 
-function ticksUpTo(most) {
-  const rough = most / 5, power = 10 ** Math.floor(Math.log10(rough));
+function ticksUpTo(values) {
+  const most = Math.max(...values) || 1;
+  const rough = values.every(Number.isInteger) ? Math.max(1, most / 5) : most / 5, power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999);
   return Array.from({ length: Math.ceil((most / step) * 0.999) + 1 }, (_, index) => Number((index * step).toPrecision(6)));
 }
@@ -139,8 +140,7 @@ function ticksUpTo(most) {
 function curves(lines, { x, y, width = 420, height = 270 }) {
   const left = 56, bottom = 40, right = 16, top = 10;
   const points = lines.flatMap((line) => line.points);
-  const [steps, ticksY] = [0, 1].map((axis) => ticksUpTo(Math.max(...points.map((point) => point[axis])) || 1));
-  const ticksX = x === "round" ? steps.filter(Number.isInteger) : steps;
+  const [ticksX, ticksY] = [0, 1].map((axis) => ticksUpTo(points.map((point) => point[axis])));
   const px = (v) => left + ((width - left - right) * v) / ticksX.at(-1), py = (v) => height - bottom - ((height - bottom - top) * v) / ticksY.at(-1);
   const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, role: "img", "aria-label": `${y} against ${x}` });
   const text = (attributes, content) => Object.assign(draw("text", attributes), { textContent: content });
@@ -155,7 +155,10 @@ function curves(lines, { x, y, width = 420, height = 270 }) {
     picture.append(draw("polygon", { points: edge.map((p) => `${px(p[0])},${py(Math.max(0, Math.min(p[1], ticksY.at(-1))))}`).join(" "), fill: COLOURS[index % COLOURS.length], "fill-opacity": 0.1 }));
   });
   const drawn = lines.map((line, index) => {
-    const path = draw("polyline", { points: line.points.map((p) => `${px(p[0])},${py(p[1])}`).join(" "), fill: "none", ...style(index) });
+    const [first] = line.points;
+    const path = line.points.length === 1
+      ? draw("circle", { cx: px(first[0]), cy: py(first[1]), r: 3.5, fill: style(index).stroke })
+      : draw("polyline", { points: line.points.map((p) => `${px(p[0])},${py(p[1])}`).join(" "), fill: "none", ...style(index) });
     path.append(Object.assign(draw("title"), { textContent: line.name }));
     picture.append(path);
     return path;
@@ -297,15 +300,15 @@ function showRound(round) {
   }
   section("top", "Top of the frontier", make("p", { class: "soft" }, round.top_note), frontierTable(round.top));
   if (round.sample.length) section("sample", "A sample of the rest", make("p", { class: "soft" }, round.sample_note), frontierTable(round.sample));
-  section("scores", "Scores", make("p", { class: "soft" }, "The darker part of a bar is selected. The scale is logarithmic if a bar has more than 20 URLs."), bars(round.bins, { mark: round.threshold, names: "URLs by score" }),
+  section("scores", "Scores", make("p", { class: "soft" }, "The part of a bar in the stronger colour is selected. The scale is logarithmic if a bar has more than 20 URLs."), bars(round.bins, { mark: round.threshold, names: "URLs by score" }),
     round.held.length ? table([{ name: "held back by", key: "reason" }, { name: "URLs", key: "count", number: true, show: (r) => whole(r.count) }], round.held).element : make("p", {}, "Nothing is held back."));
   section("hosts", "Hosts", round.hosts_note ? make("p", { class: "soft" }, round.hosts_note) : null, table([{ name: "host", key: "host", class: "url" }, { name: "URLs", key: "urls", number: true, show: (r) => whole(r.urls) }, { name: "selected", key: "selected", number: true, show: (r) => whole(r.selected) }, { name: "mean score of ranked URLs", key: "score", number: true, show: (r) => short(r.score) }], round.hosts).element);
   if (round.changes) {
-    const kinds = { came: "came in", rose: "moved up", fell: "moved down", chosen: "left, selected by the round before", went: "left, for other reasons" };
+    const kinds = { came: "new", rose: "moved up", fell: "moved down", chosen: "left: selected by the round before", went: "left: other reasons" };
     const rows = Object.entries(kinds).flatMap(([name, change]) => round.changes[name].rows.map((row) => ({ ...row, change })));
-    const counts = Object.entries(kinds).map(([name, change]) => `${whole(round.changes[name].count)} ${change}`).join(", ");
+    const counts = Object.entries(kinds).map(([name, change]) => `${change}: ${whole(round.changes[name].count)}`).join("; ");
     const number = (name, key) => ({ name, key, number: true, show: (row) => (row[key] === null || row[key] === undefined ? "" : whole(row[key])) });
-    section("changes", "Since the round before", make("p", { class: "soft" }, `${round.changes_note} ${counts}. What moved is counted among the URLs of both rounds, so that none moves up because others left.`), table([{ name: "change", key: "change" }, number("rank", "rank"), number("rank before", "before"), number("moved up by", "move"), { name: "URL", key: "url", class: "url", show: (row) => link(row.url) }], rows).element);
+    section("changes", "Since the round before", make("p", { class: "soft" }, `${round.changes_note} ${counts}. Places are counted among the URLs that both rounds have, so that none moves up because others left.`), table([{ name: "change", key: "change" }, number("rank", "rank"), number("rank before", "before"), { name: "places up", key: "move", number: true, show: (row) => (row.move ? (row.move > 0 ? "+" : "") + whole(row.move) : "") }, { name: "URL", key: "url", class: "url", show: (row) => link(row.url) }], rows).element);
   }
   if (round.keywords.nodes.length) section("keywords", "Keyword hierarchy", make("p", { class: "soft" }, round.keywords.note), diagram(round.keywords, (node) => make("div", {}, make("b", {}, node.name), ` \u2014 layer ${node.layer}, ${whole(node.clicks)} clicks, probability ${short(node.probability, 6)}`, node.related.length ? `; ISA: ${node.related.join(", ")}` : "", node.parts.length ? `; has part: ${node.parts.join(", ")}` : ""), "keyword hierarchy"));
   if (round.lattice.nodes.length) section("lattice", "Base concepts", make("p", { class: "soft" }, round.lattice.note), diagram(round.lattice, (node) => make("div", {}, make("b", {}, node.name), ` \u2014 ${whole(node.support)} URLs`, make("ul", {}, ...node.extent.map((url) => make("li", {}, url)), node.support > node.extent.length ? make("li", { class: "soft" }, `and ${whole(node.support - node.extent.length)} more`) : null)), "order diagram of concepts"));
@@ -323,9 +326,9 @@ function showCrawl(crawl) {
   const count = (name, key = name) => ({ name, key, number: true, show: (row) => whole(row[key]) });
   const name = (row) => (row.page ? make("a", { href: row.page }, row.round) : row.round);
   const columns = [
-    { name: "round", key: "round", show: name },
+    { name: "round", key: "round", class: "name", show: name },
     count("ranked"), count("selected"), count("new"), count("known"), count("hosts"),
-    { name: "mean score of selected", key: "mean_score", number: true, show: (row) => short(row.mean_score, 3) },
+    { name: "mean score", key: "mean_score", number: true, show: (row) => short(row.mean_score, 3) },
     { name: "relevance", key: "relevance", number: true, show: (row) => short(row.relevance, 3) },
     { name: "drift", key: "drift", number: true, show: (row) => short(row.drift, 3) },
     count("harvest", "harvested"), count("rejects", "rejected"),
@@ -333,7 +336,7 @@ function showCrawl(crawl) {
   ];
   const held = (row) => Object.entries(row.held_back).map(([reason, urls]) => make("li", {}, `${whole(urls)} held back: ${reason}`));
   const describe = (row) => make("div", {}, row.words ? make("p", {}, `topic: ${row.words}`) : null, make("ul", {}, ...held(row)), make("p", { class: "soft" }, `continued from ${row.queue}; ranker ${row.ranker}`));
-  section("rounds", "Rounds", make("p", { class: "soft" }, "Scores are relative to their round. Relevance is that of the pages fetched since the round before; drift is 1 - cosine of the topic's words and those of the first round. Open a row to see more."), table(columns, crawl.rounds, describe).element);
+  section("rounds", "Rounds", make("p", { class: "soft" }, "The mean score is that of the selected URLs; scores are relative to their round. Relevance is the mean cosine of the topic and the pages that the round before selected; drift is 1 - cosine of the topic's words and those of the first round. Open a row to see more."), table(columns, crawl.rounds, describe).element);
   section("curves", "Over the rounds", make("div", { class: "columns" }, ...crawl.charts.map((chart) => curves(chart.lines, chart))));
 }
 
