@@ -271,7 +271,8 @@ class RoundConfig(ScopeOptions):
     )
     threshold: float | None = option(
         None,
-        "select URLs with a score above G (default: none with --max-urls or --budget, else calibrated)",
+        "select URLs with a score above G (default: none with --max-urls or --budget, else that of --precision, else "
+        "the ranker's own)",
         SELECTION,
         metavar="G",
         low=0,
@@ -279,12 +280,13 @@ class RoundConfig(ScopeOptions):
     )
     precision: float = option(
         0.5,
-        "share of the harvested pages above the threshold that are at least half as like the topic as the seeds; the "
-        "threshold is calibrated to it if no --threshold, --max-urls or --budget is given",
+        "calibrate the threshold: the lowest score above which at least this share of the harvested pages is half as "
+        "like the topic as the seeds; only with --ranker focused and without --threshold, --max-urls and --budget",
         SELECTION,
         metavar="P",
         low=0,
         high=1,
+        rankers=frozenset(with_option("precision")),
     )
     max_urls: int | None = _count("select at most N URLs")
     max_per_host: int | None = _count("select at most N URLs of a host")
@@ -391,6 +393,11 @@ class RoundConfig(ScopeOptions):
         return self.threshold is None and (self.max_urls is not None or self.budget is not None)
 
     @property
+    def calibrates(self) -> bool:
+        """Whether the threshold follows from `precision`."""
+        return self.threshold is None and not self.fills_budget and "precision" in RANKERS[self.ranker].options
+
+    @property
     def least_score(self) -> float | None:
         """The threshold before it is calibrated: the user's, none where a budget is to be filled, or the ranker's."""
         if self.threshold is not None or self.fills_budget:
@@ -495,6 +502,9 @@ def unused_options(arguments: argparse.Namespace, config: RoundConfig) -> list[s
         for name in given
         if (rankers := options[name][0].rankers) is not None and not applies(name, rankers)
     ]
+    if "precision" in given and "precision" in RANKERS[config.ranker].options and not config.calibrates:
+        chosen = next(name for name in ("threshold", "max_urls", "budget") if getattr(config, name) is not None)
+        lines.append(f"--precision: has no effect with {option_name(chosen)}")
     if config.mix is not None and config.max_urls is None and config.budget is None:
         lines.append(f"--mix {config.mix}: the ratio has no effect without --max-urls or --budget")
     if config.mix is not None and "recrawl" in given:

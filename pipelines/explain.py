@@ -10,20 +10,21 @@ from semrank.pipelines import folders
 from semrank.pipelines.answers import answer, counted
 from semrank.pipelines.config import PAPER_PROFILES, RoundConfig, stored_config
 from semrank.pipelines.explanation import (
+    chosen_urls,
     depth_of,
+    links_with,
     matched_pairs,
     place_in_harvest,
     queue_clicks,
-    queue_links,
-    queue_of,
     selection_around,
     urls_alike,
 )
 from semrank.pipelines.manifest import Manifest, use_parameters_of
 from semrank.pipelines.options import add_options, option, read_options, required
+from semrank.pipelines.round_summary import round_scale
 from semrank.pipelines.score_terms import LEGEND, named_ranker, score_facts, score_lines
 from semrank.schemas.errors import InputError
-from semrank.schemas.tables import CONCEPTS, FRONTIER, KEYWORDS, SCALE, TableSchema
+from semrank.schemas.tables import CONCEPTS, FRONTIER, KEYWORDS, TableSchema
 from semrank.transforms.columnar import files
 from semrank.transforms.frontier.budgets import DEEPER, KNOWN
 from semrank.transforms.frontier.private import PRIVATE_ADDRESS
@@ -38,7 +39,7 @@ examples:
 """
 
 _PARAMETERS = (
-    *("profile", "ranker", "level", "weight", "threshold", "intension_norm"),
+    *("profile", "ranker", "level", "weight", "threshold", "intension_norm", "c_edges"),
     *("max_urls", "max_per_host", "max_per_domain", "budget", "host_quality", "mix", "max_depth"),
 )
 
@@ -103,7 +104,7 @@ def explanation(folder: str, url: str, *, snapshot: str | None = None, brief: bo
         "ranked": manifest.whole("rows", FRONTIER.name),
         "parameters": {name: value for name, value in config.as_dict().items() if name in _PARAMETERS},
         "threshold": manifest.entries.get("threshold", config.least_score),
-        "score_terms": score_facts(row, config.weight, config.ranker, _scale(folder)),
+        "score_terms": score_facts(row, config.weight, config.ranker, round_scale(folder)),
         "selection": selection_around(folder, row, config),
         "base_concept": _concept(folder, _BASE_CONCEPTS, row["base_concept"]),
         "current_concept": _concept(folder, _CURRENT_CONCEPTS, row["current_concept"]) if written else None,
@@ -118,13 +119,6 @@ def explanation(folder: str, url: str, *, snapshot: str | None = None, brief: bo
     if not brief:
         facts.update(_from_snapshot(folder, manifest, row, snapshot))
     return dict(folders.plain(facts))
-
-
-def _scale(folder: str) -> dict[str, float]:
-    """The numbers that the round's scores are relative to; none where there are no such."""
-    if not folders.table_files(folder, SCALE.name):
-        return {}
-    return {row["name"]: row["value"] for row in folders.read_table(folder, SCALE).to_pylist()}
 
 
 def _from_snapshot(folder: str, manifest: Manifest, row: dict[str, Any], snapshot: str | None) -> dict[str, Any]:
@@ -142,11 +136,11 @@ def _from_snapshot(folder: str, manifest: Manifest, row: dict[str, Any], snapsho
         return {
             "snapshot": f"the snapshot {path} was replaced; give the original with --snapshot to list links and clicks"
         }
-    queue, url = queue_of(folder), row["url"]
+    (queue, chosen), url = chosen_urls(folder), row["url"]
     return {
         "depth": depth_of(path, folder, url) if row["held_back"] == DEEPER else None,
-        "links": queue_links(path, url, queue),
-        "nofollow_links": queue_links(path, url, queue, nofollow=True),
+        "links": links_with(path, url, queue),
+        "nofollow_links": links_with(path, url, chosen, nofollow=True),
         "clicks": queue_clicks(path, url, queue),
         "snapshot": path,
     }
@@ -299,9 +293,15 @@ def _edge_lines(facts: dict[str, Any]) -> list[str]:
     if facts["links"] is not None:
         lines += _some([_edge(link, url, _quoted(link["anchor_text"])) for link in facts["links"]])
     if facts["nofollow_links"]:
-        lines.append("links marked nofollow, which make the URL known and count for nothing:")
+        lines.append("links marked nofollow between this URL and pages that the crawl chose, which only make it known:")
         lines += _some([_edge(link, url, _quoted(link["anchor_text"])) for link in facts["nofollow_links"]])
-    lines.append(f"clicks directly from the queue to this URL or back: {row['base_clicks']:,}")
+    clicks = row["base_clicks"]
+    pairs = (
+        f"{clicks:,}"
+        if facts["parameters"]["c_edges"] == "clicks"
+        else counted(clicks, "pair of pages", "pairs of pages")
+    )
+    lines.append(f"clicks directly from the queue to this URL or back: {pairs}")
     if facts["clicks"] is not None:
         lines += _some([_edge(edge, url, _times(edge["clicks"])) for edge in facts["clicks"]])
     elif facts["snapshot"] is not None and (row["base_links"] or row["base_clicks"]):

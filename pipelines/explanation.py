@@ -116,21 +116,19 @@ def _named_path(hierarchy: WeightedHierarchy, words: pa.Array, word: int) -> lis
     return path if hierarchy.top_word != TOP else [TOP_NAME, *path]
 
 
-def queue_of(folder: str) -> pa.Array:
-    """The URLs that a round started from."""
-    parts = folders.read_parts(folder, HARVEST.columns("url", "queued"))
-    return pa.concat_arrays(
-        [pa.array([], pa.string()), *(column_array(part.filter(part["queued"])["url"]) for part in parts)]
-    )
+def chosen_urls(folder: str) -> tuple[pa.Array, pa.Array]:
+    """The URLs that a round started from, and all that the crawl chose so far, these among them."""
+    chosen = folders.read_table(folder, HARVEST.columns("url", "queued"))
+    return column_array(chosen.filter(chosen["queued"])["url"]), column_array(chosen["url"])
 
 
-def queue_links(snapshot: str, url: str, queue: pa.Array, *, nofollow: bool = False) -> list[dict[str, Any]]:
-    """Links between a URL and the queue: source, target and an anchor text, each once, by source and target.
+def links_with(snapshot: str, url: str, others: pa.Array, *, nofollow: bool = False) -> list[dict[str, Any]]:
+    """Links between a URL and some others: source, target and an anchor text, each once, by source and target.
 
     Args:
         snapshot: folder of the snapshot.
-        url: a URL outside the queue.
-        queue: the queue's URLs, string[n].
+        url: a URL.
+        others: URLs without this one, string[n].
         nofollow: whether links marked nofollow are listed instead of those that count.
     """
     found: dict[tuple[str, str], str | None] = {}
@@ -139,7 +137,7 @@ def queue_links(snapshot: str, url: str, queue: pa.Array, *, nofollow: bool = Fa
         out, into = pc.equal(source, url), pc.equal(target, url)
         marked = pc.equal(pc.fill_null(part["nofollow"], False), nofollow)
         near = part.filter(pc.and_(pc.or_(out, into), marked))
-        ends = pc.is_in(pc.if_else(pc.equal(near["source_url"], url), near["target_url"], near["source_url"]), queue)
+        ends = pc.is_in(pc.if_else(pc.equal(near["source_url"], url), near["target_url"], near["source_url"]), others)
         for row in near.filter(ends).to_pylist():
             link = (row["source_url"], row["target_url"])
             found[link] = found.get(link) or row["anchor_text"]

@@ -42,7 +42,7 @@ from semrank.pipelines.queue import (
     queue_from_seeds,
     snapshot_knows_any,
 )
-from semrank.pipelines.round_summary import round_summary, round_threshold
+from semrank.pipelines.round_summary import round_scale, round_summary
 from semrank.pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
 from semrank.pipelines.scope import scope_rules
 from semrank.pipelines.semrank_settings import (
@@ -528,7 +528,6 @@ def conclude(
     folders.complete_parts(work, schemas)
     rows = {name: folders.row_count(work, name) for name in schemas}
     rejected = folders.rejects_by_reason(work)
-    threshold = round_threshold(work, config)
     topic = topic_of(folders.read_table(work, TOPIC))
     warning = scattered_warning(topic) if topic else None
     if warning and pc.all(folders.read_table(work, HARVEST.columns("seed"))["seed"]).as_py():
@@ -541,7 +540,7 @@ def conclude(
         "rejected": rejected,
         "counters": metrics.counters,
         "stages": stage_rows(metrics),
-        "threshold": threshold,
+        "threshold": round_scale(work).get("threshold", config.least_score),
         "seconds": round(time.time() - begin, 3),
         "versions": versions(),
     }
@@ -785,7 +784,7 @@ def _ranker_step(snapshot: _Snapshot, config: RoundConfig, output: str) -> Any:
         language=config.language,
         output=output,
         options=_own_options(config),
-        precision=None if config.threshold is not None or config.fills_budget else config.precision,
+        precision=config.precision if config.calibrates else None,
     )
     return registry.step(config.ranker, making)
 

@@ -22,12 +22,11 @@ _SEMRANK_TABLES = {"keywords": "keyword", "relations": "relation", "base_concept
 """Tables that only SemRank fills, and what a row of each is."""
 
 
-def round_threshold(output: str, config: RoundConfig) -> float | None:
-    """The threshold that counted: the calibrated one if there is one, else that of the options or the ranker."""
-    for row in folders.read_table(output, SCALE).to_pylist():
-        if row["name"] == "threshold":
-            return float(row["value"])
-    return config.least_score
+def round_scale(output: str) -> dict[str, float]:
+    """The numbers that the round's scores are relative to; none where there are no such."""
+    if not folders.table_files(output, SCALE.name):
+        return {}
+    return {row["name"]: row["value"] for row in folders.read_table(output, SCALE).to_pylist()}
 
 
 def round_summary(output: str, config: RoundConfig, manifest: dict[str, Any], *, seconds: float, top: int) -> str:
@@ -49,7 +48,7 @@ def round_summary(output: str, config: RoundConfig, manifest: dict[str, Any], *,
     lines.append(f"{output}: {counted(rows['frontier'], 'URL')} ranked, {selected}, in {seconds:.1f} s")
     topic = manifest["inputs"].get("topic")
     lines += topic_lines(topic) if topic else []
-    lines.append(_threshold_line(manifest["threshold"], config))
+    lines.append(_threshold_line(manifest["threshold"], config, round_scale(output)))
     if not selection.selected and selection.held["threshold"] and config.threshold is None:
         lines.append("no score is above the threshold: --max-urls N selects the best N whatever their scores")
     if config.mix is not None:
@@ -78,17 +77,22 @@ def _kinds(selection: Selection) -> str:
     return f": {', '.join(parts)}" if parts else ""
 
 
-def _threshold_line(threshold: float | None, config: RoundConfig) -> str:
+def _threshold_line(threshold: float | None, config: RoundConfig, scale: dict[str, float]) -> str:
     if threshold is None:
         return "threshold: none, the limits are filled with the best URLs"
     if config.threshold is not None:
         return f"threshold: {threshold:g}, given by --threshold"
-    if threshold != config.least_score:
+    if "threshold" in scale:
         return (
-            f"threshold: {threshold:g}, calibrated: at least {config.precision:.0%} of the harvested pages above it "
-            "are at least half as like the topic as the seeds"
+            f"threshold: {threshold:g}, calibrated: {scale['precision']:.0%} of the harvested pages above it are at "
+            f"least half as like the topic as the seeds (--precision {config.precision:g})"
         )
-    return f"threshold: {threshold:g}, default of {config.ranker}"
+    line = f"threshold: {threshold:g}, default of {config.ranker}"
+    if "precision" in scale:
+        return f"{line}: the harvest does not reach --precision {config.precision:g}, only {scale['precision']:.2g}"
+    if config.calibrates:
+        return f"{line}: --precision needs a fetched seed and other fetched pages in the harvest"
+    return line
 
 
 def _top_lines(top: list[dict[str, Any]], config: RoundConfig) -> list[str]:

@@ -62,20 +62,20 @@ PAGES = _table(
     "pages",
     "a known page; in a snapshot one row for each URL that a crawl fetched or found gone",
     ("url", pa.string(), False, "address; canonical in a snapshot"),
-    ("fetched_at", TIMESTAMP, True, "when it was fetched; null: not known, older than all others"),
-    ("status", pa.int16(), True, "HTTP status of the fetch; null: not known"),
+    ("fetched_at", TIMESTAMP, True, "when it was fetched; null: unknown, treated as older than all others"),
+    ("status", pa.int16(), True, "HTTP status of the fetch; null: unknown"),
     ("title", pa.string(), True, "title, at most 1,000 characters"),
     (
         "text",
         pa.string(),
         True,
-        "main text, at most 1,048,576 characters; null: content not known, or not to be indexed",
+        "main text, at most 1,048,576 characters; null: content unknown, or not to be indexed",
     ),
     (
         "keywords",
         pa.list_(pa.string()),
         True,
-        "words that stand for the page, used as they are, in place of title and text",
+        "keywords of the page, used as they are, in place of title and text",
     ),
     ("language", pa.string(), True, "ISO 639-1 code of the text's language; null: detected where words are needed"),
     (
@@ -88,8 +88,8 @@ PAGES = _table(
 
 LINKS = _table(
     "links",
-    "a link that stands on a page",
-    ("source_url", pa.string(), False, "page on which the link stands"),
+    "a link on a page",
+    ("source_url", pa.string(), False, "page that has the link"),
     ("target_url", pa.string(), False, "where it leads"),
     ("anchor_text", pa.string(), True, "its text, at most 500 characters, or the alternative text of its image"),
     ("nofollow", pa.bool_(), True, "whether the page asks not to follow it; null counts as false"),
@@ -100,7 +100,7 @@ CLICKS = _table(
     "a click on a search result, or a page view that a search led to",
     ("user_id", pa.string(), False, "who clicked; a keyed hash where the log had an address or account"),
     ("user_group", pa.string(), True, "group of users with like interests, for `--user-groups given`"),
-    ("session_id", pa.string(), True, "visit; null: the log names none, pauses of 30 minutes divide the clicks"),
+    ("session_id", pa.string(), True, "visit; null: the log has none, and pauses of 30 minutes divide the clicks"),
     ("query", pa.string(), False, "the words searched for"),
     ("keywords", pa.list_(pa.string()), True, "words of the query, used as they are, in place of `query`"),
     ("clicked_at", TIMESTAMP, False, "when"),
@@ -184,7 +184,12 @@ FRONTIER = _table(
     ("base_concept", pa.int64(), True, "base concept that decided SemRank; null: no term of SemRank is above 0"),
     ("current_concept", pa.int64(), True, "concept of this URL that decided it"),
     ("base_links", pa.int64(), False, "links between this URL and the queue, both ways"),
-    ("base_clicks", pa.int64(), False, "clicks that led from this URL to the queue or back"),
+    (
+        "base_clicks",
+        pa.int64(),
+        False,
+        "clicks from this URL to the queue or back, each pair of pages once unless `--c-edges clicks` is given",
+    ),
     ("fetched", pa.bool_(), False, "whether the snapshot has the page"),
     ("last_fetched_at", TIMESTAMP, True, "when it was fetched last"),
     ("status", pa.int16(), True, "HTTP status of that fetch"),
@@ -192,7 +197,7 @@ FRONTIER = _table(
         "change_probability",
         pa.float64(),
         True,
-        "probability that it changed since, 0 to 1; null without `--mix`, or never fetched",
+        "probability that it has changed since then, 0 to 1; null without `--mix`, or if never fetched",
     ),
     ("held_back", pa.string(), True, "why it is not selected ([budgets](budgets.md)); null: it is"),
     ("matches", pa.list_(MATCH), False, "pairs of a keyword of the queue and one of this URL, with their similarity"),
@@ -218,8 +223,8 @@ CLASSES = _table(
     ("topic_pages", pa.int64(), False, "of these, pages about the topic"),
 )
 
-CALIBRATED_SCHEMA = pa.schema([pa.field("threshold", pa.float64())])
-"""A threshold that a round has found; no row where it has found none."""
+CALIBRATED_SCHEMA = pa.schema([pa.field(name, pa.float64()) for name in ("threshold", "precision")])
+"""One row: the threshold that a round has found, or null, and the precision that was reached, as in `SCALE`."""
 
 SCALE = _table(
     "scale",
@@ -228,7 +233,9 @@ SCALE = _table(
         "name",
         pa.string(),
         False,
-        "`mean` and `spread` of the totals of all URLs; `shift`, added where no content is known",
+        "`mean` and `spread` of the totals of all URLs; `shift`, added where no content is known; `threshold`, if it "
+        "was calibrated on the harvest; `precision`, the share of harvested pages above it that are like the topic, or "
+        "the largest above any score, if `--precision` was not reached",
     ),
     ("value", pa.float64(), False, "the number"),
 )
@@ -273,10 +280,10 @@ KEYWORDS = _table(
 
 RELATIONS = _table(
     "relations",
-    "a relation of two keywords that clicks taught",
-    ("source", pa.string(), False, "keyword; of Part-Of the upper one"),
-    ("target", pa.string(), False, "keyword; of Part-Of the lower one"),
-    ("relation", pa.string(), False, "`ISA`, which is symmetric and stands once, or `PART_OF`"),
+    "a relation of two keywords, learned from clicks",
+    ("source", pa.string(), False, "keyword; for Part-Of the upper one"),
+    ("target", pa.string(), False, "keyword; for Part-Of the lower one"),
+    ("relation", pa.string(), False, "`ISA` (symmetric, each pair once) or `PART_OF`"),
     ("support", pa.int64(), False, "pages (ISA) or links (Part-Of) behind it"),
 )
 
@@ -291,16 +298,16 @@ CONCEPTS = _table(
 
 CURVE = _table(
     "curve",
-    "a crawl of an evaluation after so many pages",
+    "a crawl of an evaluation after a number of pages",
     ("ranker", pa.string(), True, "the ranker"),
     ("mode", pa.string(), True, "`frontier`, `content` or `expand`"),
     ("topic", pa.string(), True, "the topic of the crawl"),
     ("seed_set", pa.int32(), True, "number of the set of seeds, 0 first"),
-    ("pages", pa.int64(), True, "pages crawled, seeds left out"),
+    ("pages", pa.int64(), True, "pages crawled, without the seeds"),
     ("relevant", pa.int64(), True, "of these, pages of the topic"),
     ("harvest", pa.float64(), True, "relevant / pages"),
     ("precision", pa.float64(), True, "the same, as relevance is yes or no"),
-    ("recall", pa.float64(), True, "relevant / pages of the topic, seeds left out"),
+    ("recall", pa.float64(), True, "relevant / pages of the topic, without the seeds"),
     ("f_measure", pa.float64(), True, "2 precision recall / (precision + recall)"),
     ("seconds", pa.float64(), True, "time spent ranking up to there"),
 )

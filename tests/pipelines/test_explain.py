@@ -72,7 +72,7 @@ def config_of(folder: str) -> RoundConfig:
     return stored_config(json.loads((Path(folder) / "manifest.json").read_text())["parameters"], folder)
 
 
-def test_the_links_and_clicks_listed_are_those_counted(place: Path) -> None:
+def test_the_links_and_clicks_listed_are_those_counted(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = rank(place, "paper-2013")
     clicked = 0
     for row in rows_of(folder)[::3]:
@@ -83,6 +83,10 @@ def test_the_links_and_clicks_listed_are_those_counted(place: Path) -> None:
             assert row["url"] in (edge["source"], edge["target"])
         clicked += len(facts["clicks"])
     assert clicked
+    most = max(rows_of(folder), key=lambda row: row["base_clicks"])
+    assert main(["explain", "--round", folder, most["url"]]) == 0
+    text = capsys.readouterr().out
+    assert f"clicks directly from the queue to this URL or back: {most['base_clicks']} pairs of pages\n" in text
 
 
 def test_the_hierarchy_explained_is_the_one_that_ranked(place: Path) -> None:
@@ -232,10 +236,25 @@ def test_links_marked_nofollow_are_listed_apart(place: Path) -> None:
     marked = next(link for link in links if link["nofollow"])
     ends = {"url": marked["target_url"], "queue": pa.array([marked["source_url"]])}
     own = [link for link in links if link["target_url"] == ends["url"] and link["source_url"] == marked["source_url"]]
-    found = module.queue_links(f"{place}/snapshot", ends["url"], ends["queue"], nofollow=True)
+    found = module.links_with(f"{place}/snapshot", ends["url"], ends["queue"], nofollow=True)
     assert [link["source"] for link in found] == [marked["source_url"]]
-    counted = module.queue_links(f"{place}/snapshot", ends["url"], ends["queue"])
+    counted = module.links_with(f"{place}/snapshot", ends["url"], ends["queue"])
     assert bool(counted) == any(not link["nofollow"] for link in own)
+
+
+def test_links_marked_nofollow_come_from_all_chosen_pages(place: Path) -> None:
+    """The frontier holds what any chosen page links to, not only what the queue links to."""
+    folder = rank(place, "cosine")
+    harvest = folders.read_table(folder, HARVEST).to_pylist()
+    chosen, queue = {row["url"] for row in harvest}, {row["url"] for row in harvest if row["queued"]}
+    links = [link for link in folders.read_table(f"{place}/snapshot", LINKS).to_pylist() if link["nofollow"]]
+    ranked = {row["url"] for row in rows_of(folder)}
+    targets = {link["target_url"] for link in links if link["source_url"] in chosen - queue} & ranked
+    assert targets
+    for url in sorted(targets):
+        expected = {link["source_url"] for link in links if link["target_url"] == url} & chosen
+        found = explanation(folder, url)["nofollow_links"]
+        assert {link["source"] for link in found if link["target"] == url} == expected
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

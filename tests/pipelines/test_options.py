@@ -76,6 +76,11 @@ def test_a_number_is_taken_if_it_is_in_the_range(name: str, value: float) -> Non
             ["--ranker", "semrank", "--weight", "0.3", "--query", "owls"],
             ["--weight: has no effect with --ranker semrank"],
         ),
+        (["--precision", "0.3"], []),
+        (["--precision", "0.3", "--ranker", "cosine"], ["--precision: has no effect with --ranker cosine"]),
+        (["--precision", "0.3", "--threshold", "0.4"], ["--precision: has no effect with --threshold"]),
+        (["--precision", "0.3", "--max-urls", "9"], ["--precision: has no effect with --max-urls"]),
+        (["--precision", "0.3", "--budget", "9"], ["--precision: has no effect with --budget"]),
         (["--weight", "0.3"], ["--weight: has no effect with --ranker focused"]),
         (["--profile", "paper-2008", "--ranker", "cosine", "--semrank-terms", "--alpha", "0.3", "--max-urls", "9"], []),
     ],
@@ -116,7 +121,7 @@ direct_num_workers = 1
     assert main(["rank", "--output", "round", "--max-per-host", "2", "--quiet", "--json"]) == 0
     parameters = json.loads(capsys.readouterr().out)["parameters"]
     assert [parameters[name] for name in ("ranker", "max_urls", "max_per_host")] == ["cosine", 3, 2]
-    assert main(["rank", "--previous", "round", "--output", "next", "--quiet", "--top", "1"]) == 0
+    assert main(["rank", "--previous", "round", "--output", "next", "--top", "1"]) == 0
     assert len(re.findall(r"^ +\d+  0\.", capsys.readouterr().out, re.MULTILINE)) == 1
     assert main(["export", "--round", "round", "--format", "urls", "--output", "urls", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {

@@ -89,9 +89,8 @@ class Limits:
 
     def at(self, calibrated: pa.Table | None) -> Limits:
         """The limits with the threshold of a table of `CALIBRATED_SCHEMA`, if it has one."""
-        if calibrated is None or not calibrated.num_rows:
-            return self
-        return replace(self, threshold=calibrated["threshold"][0].as_py())
+        threshold = None if calibrated is None else calibrated["threshold"][0].as_py()
+        return self if threshold is None else replace(self, threshold=threshold)
 
     @property
     def caps(self) -> bool:

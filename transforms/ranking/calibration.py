@@ -30,18 +30,25 @@ def score_bins(score: Float64s, relevant: Bools) -> pa.Table:
     return pa.table([bins, np.bincount(number, minlength=len(bins)), counts], schema=BIN_SCHEMA)
 
 
-def calibrated_threshold(bins: pa.Table | None, precision: float) -> float | None:
-    """The lowest score above which at least a share of the pages is relevant; None where there is none.
+def calibrated_threshold(bins: pa.Table, precision: float) -> tuple[float | None, float | None]:
+    """The lowest score above which at least a share of the pages is relevant, and the share above it.
 
     Args:
         bins: results of `score_bins`.
         precision: the share.
+
+    Returns:
+        None and the largest share above any score if no score has enough; None twice if there are no pages.
     """
-    if bins is None or not bins.num_rows:
-        return None
     pages, relevant = np.zeros(SCORE_BINS + 1, dtype=np.int64), np.zeros(SCORE_BINS + 1, dtype=np.int64)
     for total, name in ((pages, "pages"), (relevant, "relevant")):
         np.add.at(total, bins["bin"].to_numpy(), bins[name].to_numpy())
     above, relevant_above = np.cumsum(pages[::-1])[::-1], np.cumsum(relevant[::-1])[::-1]
-    right = np.flatnonzero((pages > 0) & (relevant_above >= precision * above))
-    return float(right[0] / SCORE_BINS) if len(right) else None
+    filled = np.flatnonzero(pages)
+    if not len(filled):
+        return None, None
+    shares = relevant_above[filled] / above[filled]
+    right = np.flatnonzero(shares >= precision)
+    if not len(right):
+        return None, float(shares.max())
+    return float(filled[right[0]] / SCORE_BINS), float(shares[right[0]])

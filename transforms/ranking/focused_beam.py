@@ -89,8 +89,8 @@ def _bins(table: pa.Table, prepared: focused.Model) -> pa.Table:
 
 
 def _threshold(bins: pa.Table | None, *, precision: float) -> pa.Table:
-    threshold = calibration.calibrated_threshold(bins, precision)
-    return pa.table([[] if threshold is None else [threshold]], schema=CALIBRATED_SCHEMA)
+    found = calibration.calibrated_threshold(calibration.BIN_SCHEMA.empty_table() if bins is None else bins, precision)
+    return pa.table([[value] for value in found], schema=CALIBRATED_SCHEMA)
 
 
 def _scale(
@@ -102,9 +102,10 @@ def _scale(
     **found: pa.Table | None,
 ) -> pa.Table:
     scale = focused.scale_table(_model(vocabulary, harvested, query=query, **found))
-    if calibrated is None or not calibrated.num_rows:
+    if calibrated is None:
         return scale
-    return pa.concat_tables([scale, pa.table([["threshold"], calibrated["threshold"]], schema=SCALE.schema)])
+    named = pa.table([calibrated.column_names, [column[0].as_py() for column in calibrated]], schema=SCALE.schema)
+    return pa.concat_tables([scale, named.filter(pc.is_valid(named["value"]))])
 
 
 def _harvested_pages(table: pa.Table) -> pa.Table:

@@ -114,6 +114,7 @@ RANKERS: dict[str, Ranker] = {
             "focused_beam",
             TOLD_WEIGHTS,
             threshold=0.5,
+            options=frozenset({"precision"}),
         ),
         Ranker(
             SEMRANK,

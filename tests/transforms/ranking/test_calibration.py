@@ -36,9 +36,13 @@ def test_the_threshold_is_the_lowest_with_the_precision(
     for part in (pages[number::parts] for number in range(parts)):
         relevant = np.array([page[1] for page in part], dtype=np.bool_)
         tables.append(score_bins(np.array([page[0] for page in part], dtype=np.float64), relevant))
-    assert calibrated_threshold(pa.concat_tables(tables), precision) == searched(pages, precision)
-    if not pages:
-        assert calibrated_threshold(None, precision) is None
+    threshold, share = calibrated_threshold(pa.concat_tables(tables), precision)
+    assert threshold == searched(pages, precision)
+    shares = {}
+    for step in {int(score * SCORE_BINS) for score, _ in pages}:
+        above = [relevant for score, relevant in pages if score >= step / SCORE_BINS]
+        shares[step / SCORE_BINS] = sum(above) / len(above)
+    assert share == (max(shares.values(), default=None) if threshold is None else shares[threshold])
 
 
 @pytest.mark.parametrize("number", range(3))
