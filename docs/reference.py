@@ -179,7 +179,7 @@ Wherever a path is taken it may be local, a glob where several files are read, o
 | `--help` | prints the command's options and examples |
 | `--json` | prints JSON in place of the summary: where a folder is written its manifest, an object a line |
 | `--config FILE` | reads options from a TOML file (default `semrank.toml` in the working folder, if it is there) |
-| `--quiet` | nothing on standard error but errors |
+| `--quiet` | prints only warnings, errors, and what was asked for: no progress, no summary |
 | `--verbose` | every stage as it starts and ends, and where an error comes from |
 
 Commands that run a pipeline (`ingest`, `rank`, `rounds`, `dataset`) pass on what they don't know to Apache Beam:

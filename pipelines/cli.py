@@ -82,7 +82,12 @@ class GeneralOptions(ConfigOptions):
     metrics: str | None = option(
         None, "write figures of the run to a file in the text format of Prometheus", metavar="FILE"
     )
-    quiet: bool = option(False, "print nothing but errors and the result", plain=True, exclusive="verbosity")
+    quiet: bool = option(
+        False,
+        "print only warnings, errors, and what was asked for: no progress, no summary",
+        plain=True,
+        exclusive="verbosity",
+    )
     verbose: bool = option(
         False, "print when each stage starts and ends, and more about errors", plain=True, exclusive="verbosity"
     )
@@ -132,7 +137,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.add_argument("command", nargs="?", metavar="COMMAND", help="one of the commands below")
     head = next((index for index, text in enumerate(arguments) if not text.startswith("-")), len(arguments))
-    parsed = parser.parse_args(arguments[: head + 1])
+    parsed, unknown = parser.parse_known_args(arguments[: head + 1])
+    if unknown:
+        parser.error(f"{unknown[0]}: unknown option, expected a command first: its options follow its name")
     if parsed.version:
         return _print_version()
     if parsed.command is None:
@@ -153,7 +160,7 @@ def _overview() -> str:
     return "\n".join(
         [
             "commands:",
-            *(f"  {name:<10} {text}" for name, text in COMMANDS.items()),
+            *(f"  {name:<10}  {text}" for name, text in COMMANDS.items()),
             "",
             "`semrank COMMAND --help` shows the options of a command.",
             "",
@@ -218,6 +225,9 @@ def _run_command(command: str, module: ModuleType, arguments: Sequence[str] | No
         with ending_soon(partial(_interrupted, command), INTERRUPTED) if command in MANIFESTS else nullcontext():
             if command in MANIFESTS and parsed.json:
                 status = _run_for_machines(run, getattr(parsed, MANIFESTS[command]))
+            elif parsed.quiet and not parsed.json and _prints_a_summary(command, parsed):
+                with redirect_stdout(io.StringIO()):
+                    status = run()
             else:
                 status = run()
         if command in MANIFESTS and parsed.metrics is not None and status == 0:
@@ -268,6 +278,12 @@ def _parsed(parser: _Parser, command: str, given: list[str]) -> tuple[argparse.N
         word = "option" if others[0].startswith("-") else "argument"
         raise InputError(f"{others[0]}: unknown {word}")
     return parsed, others
+
+
+def _prints_a_summary(command: str, parsed: argparse.Namespace) -> bool:
+    """Whether what a command prints only sums up what it wrote."""
+    writes = command in MANIFESTS or getattr(parsed, "output", None) is not None
+    return writes and not getattr(parsed, "plan", None)
 
 
 def _run_for_machines(run: Callable[[], int], folder: str) -> int:
@@ -399,7 +415,7 @@ def _set_up_logging(parsed: argparse.Namespace) -> None:
     logger.handlers = [_TerminalHandler(verbose=parsed.verbose)]
     logger.propagate = False
     on_terminal = sys.stderr.isatty()
-    level = logging.DEBUG if parsed.verbose else logging.ERROR if parsed.quiet else logging.INFO
+    level = logging.DEBUG if parsed.verbose else logging.WARNING if parsed.quiet else logging.INFO
     logger.setLevel(logging.DEBUG if on_terminal and not parsed.quiet else level)
     logger.handlers[0].setLevel(logger.level if not on_terminal else logging.DEBUG)
 

@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     own = read_options(EvaluateOptions, arguments)
     given = given_options(RoundConfig, arguments)
     options = {name: given[name] for name in (*SEMRANK_OPTIONS, *RANKER_OPTIONS) if name in given}
-    rankers = tuple(own.rankers.split(","))
+    rankers = tuple(name.strip() for name in own.rankers.split(","))
     config = EvaluationConfig(rankers, **given_options(EvaluationConfig, arguments), options=options)
     print(evaluate(own.snapshot, own.topics, own.output, config, overwrite=own.overwrite))
     return 0
@@ -130,13 +130,10 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
             "versions": versions(),
         },
     )
-    lines = [
-        summary_text(results.summary, config.rankers, config),
-        f"{output}: {len(planned.topics)} topics in {time.time() - begin:.0f} s",
-    ]
     if not plots:
-        lines.append(evaluation_plots.MISSING)
-    return "\n".join(lines)
+        log.warning(evaluation_plots.MISSING)
+    shown = summary_text(results.summary, config.rankers, config)
+    return f"{shown}\n{output}: {len(planned.topics)} topics in {time.time() - begin:.0f} s"
 
 
 def _no_topics(labels: Labels, planned: Plan, topics: str, snapshot: str) -> str:

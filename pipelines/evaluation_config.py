@@ -71,7 +71,7 @@ class EvaluationConfig:
         plain=True,
     )
     holdout_clicks: bool = option(
-        True, "leave out, for each topic, the clicks of sessions that look for a page of it (default on)", CRAWLS
+        True, "leave out, for each topic, the clicks of sessions that look for a page of it", CRAWLS
     )
 
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -222,7 +222,8 @@ def _publish(draft: BinaryIO, path: str) -> None:
 
 
 def _summary(path: str, name: str, selection: Selection, selected: int) -> str:
-    parts = [f"{selection.taken:,} of {counted(selected, 'selected URL')} for {name}"]
+    crawler = "" if name == "urls" else f" for {name}"
+    parts = [f"{selection.taken:,} of {counted(selected, 'selected URL')}{crawler}"]
     if selection.rejected:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(selection.rejected.items()))
         parts.append(f"{sum(selection.rejected.values()):,} left out ({reasons}), listed in {path}{REJECTS_ENDING}")

@@ -52,7 +52,7 @@ def finish_round(folder: str) -> str:
     """
     if files.exists(files.join(folder, files.MANIFEST)):
         files.read_manifest(folder, "round")
-        return f"{folder}: is already finished"
+        return f"{folder} is already finished"
     pending = files.join(folder, PENDING)
     if not files.exists(pending):
         raise InputError(f"--round {folder}: has no {PENDING}, expected a round whose job was submitted")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from semrank.pipelines.crawl import RoundFigures, folder_name, round_folders, rounds_figures
 from semrank.pipelines.options import add_options, read_options, required
 from semrank.schemas.errors import InputError
+from semrank.schemas.tables import FRONTIER
 from semrank.transforms.columnar import files
 
 EXAMPLES = """\
@@ -51,7 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not files.exists(folder):
         raise InputError(f"{folder}: no such folder, expected one with rounds such as round-0000")
     if not finished and not unfinished:
-        raise InputError(f"{folder}: found no round, expected folders such as round-0000")
+        found = "is itself a round" if files.exists(files.join(folder, FRONTIER.name)) else "found no round"
+        raise InputError(f"{folder}: {found}, expected the folder that rounds such as round-0000 are in")
     rounds = rounds_figures(finished)
     if arguments.json:
         for figures in rounds:

@@ -178,8 +178,8 @@ def add_options(
     Args:
         parser: takes the options, each in its group.
         owner: the dataclass.
-        shown: field -> the default that its help shows, if these are not the fields' own; None, False, empty and absent
-            ones are not shown.
+        shown: field -> the default that its help shows, if these are not the fields' own; None, empty and absent
+            ones are not shown, nor those of plain switches.
         names: fields whose options are declared, or None for all.
     """
     defaults = _defaults(owner)
@@ -207,7 +207,9 @@ def _defaults(owner: type[Any]) -> dict[str, Any]:
 
 def _help(what: Option, default: Any) -> str:
     text = what.text if not what.choices else f"{what.text}: {', '.join((*what.choices, *what.numbers()))}"
-    if default is None or isinstance(default, bool) or default == ():
+    if isinstance(default, bool):
+        return text if what.plain else f"{text} (default {'on' if default else 'off'})"
+    if default is None or default == ():
         return text
     return f"{text} (default {f'{default:g}' if isinstance(default, float) else default})"
 

@@ -17,11 +17,13 @@ _BEGIN = b"# HELP semrank_"
 
 
 def check_metrics(path: str) -> None:
-    """Refuses a file that holds something else than figures of a run.
+    """Refuses a file in a missing folder, and one that holds something else than figures of a run.
 
     Raises:
-        InputError: it does, or can't be read.
+        InputError: it is unusable, or can't be read.
     """
+    if not Path(path).parent.is_dir():
+        raise InputError(f"--metrics {path}: its folder is missing, expected an existing one")
     if not Path(path).exists():
         return
     try:

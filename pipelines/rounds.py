@@ -97,7 +97,7 @@ def rank_rounds(arguments: argparse.Namespace, beam_arguments: list[str], seeds:
         except InputError as nothing_selected:
             if number == 0:
                 raise
-            yield f"round {number}: not run: {nothing_selected}"
+            log.warning("round %d: not run: %s", number, nothing_selected)
             return
         yield f"round {number}"
         yield run_round(snapshot, queue, folder, config, options, overwrite=own.overwrite, memory=memory, top=own.top)

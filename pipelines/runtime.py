@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import apache_beam as beam
@@ -117,8 +118,9 @@ def beam_options(beam_arguments: Sequence[str]) -> PipelineOptions:
         raise InputError(f"options {' '.join(beam_arguments)}: not understood by Apache Beam") from cause
     if unknown:
         word = "option" if unknown[0].startswith("-") else "argument"
+        quotes = "; a pattern such as *.gz must be in quotes" if Path(unknown[0]).exists() else ""
         raise InputError(
-            f"{unknown[0]}: unknown {word}; `--help` lists the command's own, others must be Apache Beam's"
+            f"{unknown[0]}: unknown {word}; `--help` lists the command's own, others must be Apache Beam's{quotes}"
         )
     runner = getattr(parsed, "runner", None)
     if runner is None and any(argument.startswith("--direct_") for argument in beam_arguments):

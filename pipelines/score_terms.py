@@ -27,7 +27,7 @@ LEGEND = {
     "hub": "hub value of HITS: the URL links to good authorities",
     "intension": "similarity of the keywords of the two concepts",
     "layer-N": "probability that links lead to a seed in N steps; its weight is what that nearness is worth",
-    "layer-nearness": "nearness of the layer of links in which such words stand most probably",
+    "layer-nearness": "nearness of the layer of links in which such words are most probable",
     "linkers": "pages that link to the URL, compared with relevant pages",
     "links-in": "links to the URL",
     "links-out": "links of the URL",

@@ -47,7 +47,7 @@ for snapshot in "$folder"/snapshots/*/; do
     start=(--seeds "$folder/seeds.txt")
     [ -z "$previous" ] || start=(--previous "$previous")
     # shellcheck disable=SC2086  # OPTIONS are words
-    $semrank rank --snapshot "${snapshot%/}" "${start[@]}" --output "$round" --quiet ${OPTIONS:-}
+    $semrank rank --snapshot "${snapshot%/}" "${start[@]}" --output "$round" ${OPTIONS:-}
   fi
   previous=$round
 done

@@ -36,7 +36,7 @@ def test_a_command_prints_its_manifest_for_machines(tmp_path: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("option", "told", "untold"),
     [
-        ("--quiet", [], ["reading", "stages in", "started"]),
+        ("--quiet", [], ["reading", "stages in", "started", "1 page"]),
         (None, ["reading 1 file, "], ["stages in", "started", "rows in 0.0 s"]),
         ("--verbose", ["reading 1 file, ", "stages in", "read sources: started", "rows in 0.0 s"], []),
     ],
@@ -49,12 +49,25 @@ def test_how_much_is_said(
     arguments = ["ingest", "--pages", str(pages), "--output", str(tmp_path / "snapshot")]
     assert main([*arguments, *([option] if option else [])]) == 0
     printed = capsys.readouterr()
-    assert "1 page, 0 links, 0 clicks, " in printed.out
+    assert ("1 page, 0 links, 0 clicks, " in printed.out) == (option != "--quiet")
     for text in told:
         assert text in printed.err
     for text in untold:
         assert text not in printed.err
     assert printed.err.count("\n") == {"--quiet": 0, None: 1}.get(option, printed.err.count("\n"))
+
+
+def test_quiet_runs_print_warnings_and_what_was_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty, snapshot = tmp_path / "empty.warc", str(tmp_path / "snapshot")
+    empty.touch()
+    assert main(["ingest", "--warc", str(empty), "--output", snapshot, "--quiet"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == "the snapshot has no pages and no links, so no round can be ranked from it\n"
+    assert main(["ingest", "--warc", str(empty), "--output", snapshot, "--quiet", "--plan"]) == 0
+    assert "read sources" in capsys.readouterr().out
+    assert main(["completion", "bash", "--quiet"]) == 0
+    assert "semrank" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
@@ -98,6 +111,7 @@ def test_bash_completes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (["--quiet", "rank"], "--quiet: unknown option, expected a command first"),
         (["ranc"], "unknown command 'ranc' (did you mean rank?), expected one of ingest, rank"),
         (["ingest", "--wrac", "x", "--output", "y"], "--wrac: unknown option; `--help` lists"),
         (["ingest", "--wrac", "x", "--output", "y"], "(did you mean --warc?)"),
@@ -108,6 +122,7 @@ def test_bash_completes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         (["ls", "a", "b"], "b: unknown argument\n"),
         (["rank", "--snapshot", "a", "--seeds", "b", "--output", "c", "--language", "klingon"], "--language: found"),
         (["rank", "--snapshot", "a", "--seeds", "b", "--output", "c", "more"], "more: unknown argument;"),
+        (["ingest", "--warc", "a", __file__, "--output", "c"], "; a pattern such as *.gz must be in quotes\n"),
         (
             ["rank", "--snapshot", "a", "--seeds", "b", "--output", "c", "--ranker", "pagernk"],
             "(did you mean pagerank?)",

@@ -77,11 +77,13 @@ def test_ls_lists_finished_and_unfinished_rounds(crawl: Path, capsys: pytest.Cap
     assert found == [figures.as_dict() for figures in crawl_figures(str(crawl / "rounds"))]
 
 
-@pytest.mark.parametrize("folder", ["snapshot", "web", "nothing"])
+@pytest.mark.parametrize("folder", ["snapshot", "web", "nothing", "rounds/round-0000"])
 def test_a_folder_without_rounds_is_refused(crawl: Path, folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ls", str(crawl / folder)]) == 2
     assert main(["report", "--rounds", str(crawl / folder), "--output", str(crawl / "none.html")]) == 2
-    assert all("round-0000" in line for line in capsys.readouterr().err.splitlines())
+    lines = capsys.readouterr().err.splitlines()
+    assert all("round-0000" in line for line in lines)
+    assert ("is itself a round" in lines[0]) == (folder == "rounds/round-0000")
     assert not (crawl / "none.html").exists()
 
 
@@ -107,6 +109,11 @@ def test_the_page_of_a_crawl(crawl: Path, tmp_path: Path) -> None:
     assert re.search(r'<a href="round-0001\.html">round-0001</a>', shown)
     assert shown.count("<figure>") == len(facts["charts"])
     assert "continued from" in shown
+    figures = {figure.partition("<b>")[2].partition("</b>")[0]: figure for figure in shown.split("<figure>")[1:]}
+    assert "<circle" in figures["score and relevance"], "a line of one point is drawn as a point"
+    counts = re.findall(r'text-anchor="end" class="soft">([^<]+)<', figures["hosts of the selected URLs"])
+    assert counts
+    assert all(text.isdigit() for text in counts), "hosts are counted in whole numbers"
 
 
 def test_metrics_are_those_of_the_last_round(crawl: Path) -> None:
@@ -146,7 +153,8 @@ def test_metrics_that_cannot_be_written(crawl: Path, tmp_path: Path, capsys: pyt
     path = tmp_path / "missing" / "semrank.prom"
     command = ["ingest", "--warc", f"{crawl}/web/warc/*", "--output", str(tmp_path / "snapshot"), "--quiet"]
     assert main([*command, "--metrics", str(path)]) == 2
-    assert str(path.parent) in capsys.readouterr().err.splitlines()[-1]
+    assert f"--metrics {path}: its folder is missing" in capsys.readouterr().err
+    assert not (tmp_path / "snapshot").exists()
 
 
 def test_the_dashboard_asks_for_metrics_that_are_written(crawl: Path) -> None:

@@ -256,7 +256,9 @@ def test_the_sample(sample: list[str], tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_the_same_twice(sample: list[str], tmp_path: Path) -> None:
     for name in ("one", "two"):
-        run(sample, tmp_path / name, "--rankers", "semrank,cosine", "--mode", "frontier", "--seed-sets", "1", "--quiet")
+        run(
+            sample, tmp_path / name, "--rankers", "semrank, cosine", "--mode", "frontier", "--seed-sets", "1", "--quiet"
+        )
     for table in ("curve", "summary", "sweep"):
         first, second = (pq.read_table(tmp_path / name / table).to_pylist() for name in ("one", "two"))
         if table != "sweep":
@@ -447,6 +449,6 @@ def test_a_finished_evaluation_stays(small: list[str], tmp_path: Path, capsys: p
 
 def test_without_a_plotting_library(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run([*small, "--rankers", "keyword", "--marked-seeds"], tmp_path / "evaluation")
-    assert capsys.readouterr().out.splitlines()[-1] == evaluation_plots.MISSING
+    assert capsys.readouterr().err.splitlines()[-1] == evaluation_plots.MISSING
     assert not (tmp_path / "evaluation" / "plots").exists()
     assert pq.read_table(tmp_path / "evaluation" / "curve").num_rows

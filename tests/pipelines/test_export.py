@@ -69,7 +69,7 @@ def test_only_what_is_selected_in_the_order_of_rank(
     assert main(["export", "--round", ranked, "--format", "urls", "--output", str(path)]) == 0
     assert path.read_text(encoding="utf-8").splitlines() == selected(table)
     count = len(selected(table))
-    assert output(capsys) == f"{path}: {count} of {count} selected URLs for urls"
+    assert output(capsys) == f"{path}: {count} of {count} selected URLs"
     record = path.with_name(".urls.txt.semrank")
     assert set(path.parent.iterdir()) == {path, record}
     assert record.read_text() == hashlib.sha256(path.read_bytes()).hexdigest() + "\n"

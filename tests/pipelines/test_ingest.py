@@ -257,6 +257,7 @@ def test_lists_of_paths_are_read_behind_their_base(tmp_path: Path, capsys: pytes
     assert paths == [f"{base}/deep/0.log", f"{base}/deep/2.log"]
     assert len(read_rows(tmp_path / "snapshot" / "clicks")) == 2
 
+    capsys.readouterr()
     listing.write_text("deep/0.log\ndeep/missing.log\n", encoding="utf-8")
     assert run_ingest(tmp_path / "other", *options) == 2
     message = capsys.readouterr().err
@@ -306,7 +307,7 @@ def test_the_summary_tells_views_that_no_search_led_to(tmp_path: Path, capsys: p
         '1.2.3.4 - - [01/Jan/2024:10:00:00 +0000] "GET /owls HTTP/1.1" 200 10 "-" "Mozilla/5.0"\n', encoding="utf-8"
     )
     options = ["--log", f"combined={log}", "--log-site", "https://site.example", "--user-salt", "a secret text"]
-    assert run_ingest(tmp_path / "snapshot", *options) == 0
+    assert main(["ingest", *options, "--output", str(tmp_path / "snapshot")]) == 0
     _, views = re.split("views in access logs", capsys.readouterr().out)
     assert "ignored: 1 no-query" in views
 

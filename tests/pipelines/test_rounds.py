@@ -101,7 +101,7 @@ def test_other_options_do_not_go_on_from_finished_rounds(
 def test_nothing_selected_ends_the_rounds(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_rounds(finished, 3, tmp_path / "rounds", "--threshold", "1") == 0
     assert [path.name for path in (tmp_path / "rounds").iterdir()] == ["round-0000"]
-    assert "round 1: not run" in capsys.readouterr().out
+    assert "round 1: not run" in capsys.readouterr().err
 
 
 def test_number_of_rounds_is_checked(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
