@@ -24,6 +24,7 @@ from semrank.schemas.errors import InputError
 from semrank.schemas.tables import TIMESTAMP
 from semrank.transforms.crawls.media import PAGE_TYPES
 from semrank.transforms.crawls.pages import Fetch, is_robots_txt, page, settle_status
+from semrank.transforms.crawls.tables import converts, in_convertible_types
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.languages import language_code
 from semrank.transforms.streams.parquet import read_batches, read_schema
@@ -31,17 +32,19 @@ from semrank.transforms.streams.urls import canonical_url
 
 STAGE = "cc-index"
 
-COLUMNS = {
-    "url": pa.string(),
-    "fetch_time": TIMESTAMP,
-    "fetch_status": pa.int64(),
-    "fetch_redirect": pa.string(),
-    "content_digest": pa.string(),
-    "content_mime_type": pa.string(),
-    "content_mime_detected": pa.string(),
-    "content_languages": pa.string(),
-    "warc_filename": pa.string(),
-}
+COLUMNS = pa.schema(
+    [
+        ("url", pa.string()),
+        ("fetch_time", TIMESTAMP),
+        ("fetch_status", pa.int64()),
+        ("fetch_redirect", pa.string()),
+        ("content_digest", pa.string()),
+        ("content_mime_type", pa.string()),
+        ("content_mime_detected", pa.string()),
+        ("content_languages", pa.string()),
+        ("warc_filename", pa.string()),
+    ]
+)
 """The columns that are read; the index has some twenty more."""
 
 _REQUIRED = ("url", "fetch_time", "fetch_status")
@@ -58,7 +61,11 @@ def check(stream: BinaryIO, *, source: str) -> None:
     missing = [name for name in _REQUIRED if name not in schema.names]
     if missing:
         raise InputError(f"{source}: found columns {schema.names}, expected those of the index; {missing} missing")
-    _conformed(schema.empty_table(), source)
+    for field in COLUMNS:
+        position = schema.get_field_index(field.name)
+        found = field.type if position < 0 else schema.field(position).type
+        if not converts(found, field.type) or pa.types.is_timestamp(found) != pa.types.is_timestamp(field.type):
+            raise InputError(f"{source}: column '{field.name}' has type {found}, expected {field.type}")
 
 
 def read(stream: BinaryIO, *, source: str, groups: Sequence[int] | None = None) -> Iterator[SourceBatch]:
@@ -74,9 +81,10 @@ def read(stream: BinaryIO, *, source: str, groups: Sequence[int] | None = None) 
     """
     check(stream, source=source)
     builder = BatchBuilder(STAGE)
-    for rows in read_batches(stream, source, columns=tuple(COLUMNS), groups=groups, reject=builder.reject):
-        reasons = rows.reasons.to_pylist()
-        for row, reason in zip(_conformed(rows.table, source).to_pylist(), reasons, strict=True):
+    for rows in read_batches(stream, source, columns=COLUMNS.names, groups=groups, reject=builder.reject):
+        prepared, invalid = in_convertible_types(rows.table, COLUMNS)
+        reasons = pc.coalesce(rows.reasons, invalid).to_pylist()
+        for row, reason in zip(_conformed(prepared).to_pylist(), reasons, strict=True):
             if reason is None:
                 _settle(builder, row)
             else:
@@ -85,27 +93,17 @@ def read(stream: BinaryIO, *, source: str, groups: Sequence[int] | None = None) 
     yield from builder.drain(last=True)
 
 
-def _conformed(rows: pa.Table, source: str) -> pa.Table:
+def _conformed(rows: pa.Table) -> pa.Table:
+    """The columns of the index; times as microseconds since 1970."""
     columns = []
-    for name, dtype in COLUMNS.items():
-        position = rows.schema.get_field_index(name)
-        column = pa.nulls(rows.num_rows, dtype) if position < 0 else rows.column(position)
-        try:
-            columns.append(_cast(column, dtype))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
-            raise InputError(f"{source}: column '{name}' has type {column.type}, expected {dtype}") from cause
-    return pa.table(columns, names=list(COLUMNS))
-
-
-def _cast(column: pa.ChunkedArray, dtype: pa.DataType) -> pa.ChunkedArray:
-    """The column in the type; times as microseconds since 1970."""
-    if not pa.types.is_timestamp(dtype):
-        return column.cast(dtype)
-    if not pa.types.is_timestamp(column.type):
-        raise pa.ArrowInvalid(f"{column.type} is not a time")
-    if column.type.tz is None:
-        column = pc.assume_timezone(column, "UTC")
-    return column.cast(TIMESTAMP, safe=False).cast(pa.int64())
+    for field in COLUMNS:
+        position = rows.schema.get_field_index(field.name)
+        column = pa.nulls(rows.num_rows, field.type) if position < 0 else rows.column(position)
+        if pa.types.is_timestamp(field.type) and column.type.tz is None:
+            column = pc.assume_timezone(column, "UTC")
+        column = column.cast(field.type, safe=False)
+        columns.append(column.cast(pa.int64()) if pa.types.is_timestamp(field.type) else column)
+    return pa.table(columns, names=COLUMNS.names)
 
 
 def _settle(builder: BatchBuilder, row: dict[str, Any]) -> None:

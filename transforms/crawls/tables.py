@@ -80,14 +80,14 @@ def _check_columns(schema: pa.Schema, expected: TableSchema, source: str) -> Non
                 f"{source}: table {expected.name}: column '{field.name}' is missing; found columns {schema.names}, "
                 f"expected at least {list(expected.required)}"
             )
-        if position >= 0 and not _converts(schema.field(position).type, field.type):
+        if position >= 0 and not converts(schema.field(position).type, field.type):
             raise InputError(
                 f"{source}: table {expected.name}: column '{field.name}' has type {schema.field(position).type}, "
                 f"expected {field.type}"
             )
 
 
-def _converts(found: pa.DataType, expected: pa.DataType) -> bool:
+def converts(found: pa.DataType, expected: pa.DataType) -> bool:
     """Whether values of one type can be read as another's without guessing what they mean."""
     if pa.types.is_dictionary(found):
         found = found.value_type
@@ -95,7 +95,7 @@ def _converts(found: pa.DataType, expected: pa.DataType) -> bool:
         return True
     if pa.types.is_list(expected):
         listed = pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found)
-        return listed and _converts(found.value_type, expected.value_type)
+        return listed and converts(found.value_type, expected.value_type)
     textual = pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
     if pa.types.is_string(expected):
         return bool(textual)
@@ -124,7 +124,7 @@ def read_parquet(
     builder = BatchBuilder(table)
     names = expected.schema.names
     for rows in read_batches(stream, source, columns=names, groups=groups, reject=builder.reject):
-        prepared, invalid = _prepared(rows.table, expected)
+        prepared, invalid = in_convertible_types(rows.table, expected.schema)
         conformed = conform(prepared, expected, check_nulls=False)
         _settle(builder, expected, conformed, pc.coalesce(rows.reasons, invalid), _quoter(rows.table, expected))
         yield from builder.drain()
@@ -162,7 +162,7 @@ def _settle_lines(builder: BatchBuilder, expected: TableSchema, lines: list[byte
     rows = _parse_together(lines, expected)
     if rows is None:
         rows = _parse_one_by_one(builder, lines, expected)
-    prepared, invalid = _prepared(rows, expected)
+    prepared, invalid = in_convertible_types(rows, expected.schema)
     _settle(builder, expected, conform(prepared, expected, check_nulls=False), invalid, _quoter(rows, expected))
 
 
@@ -235,14 +235,14 @@ def _whole(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def _prepared(rows: pa.Table, expected: TableSchema) -> tuple[pa.Table, pa.Array]:
+def in_convertible_types(rows: pa.Table, schema: pa.Schema) -> tuple[pa.Table, pa.Array]:
     """The rows with columns brought to types that convert as a whole, and why single rows don't.
 
     Returns:
         (the rows, string[n] with the reason of rows that have a value that does not convert, else null).
     """
     invalid = pa.nulls(rows.num_rows, pa.string())
-    for field in expected.schema:
+    for field in schema:
         position = rows.schema.get_field_index(field.name)
         if position < 0:
             continue
@@ -266,7 +266,7 @@ def _convertible(column: pa.Array, dtype: pa.DataType) -> pa.Array:
         is_time = pa.types.is_timestamp(column.type) or pa.types.is_date(column.type) or pa.types.is_null(column.type)
         return _datable(column) if is_time else written_times(_written(column))
     if pa.types.is_integer(dtype) and column.type != dtype:
-        if pa.types.is_decimal(column.type):
+        if pa.types.is_decimal(column.type) or pa.types.is_float16(column.type):
             column = column.cast(pa.float64())
         if pa.types.is_floating(column.type):
             # Beyond 2^53 a float64 is no exact integer; no column of ours comes near.
@@ -274,7 +274,10 @@ def _convertible(column: pa.Array, dtype: pa.DataType) -> pa.Array:
             column = pc.if_else(whole, column, None).cast(pa.int64())
         if pa.types.is_integer(column.type):
             limit = 1 << (dtype.bit_width - 1)
-            fits = pc.and_(pc.greater_equal(column, -limit), pc.less(column, limit))
+            if pa.types.is_uint64(column.type):  # which Arrow does not compare with negative numbers
+                fits = pc.less(column, pa.scalar(limit, pa.uint64()))
+            else:
+                fits = pc.and_(pc.greater_equal(column, -limit), pc.less_equal(column, limit - 1))
             return pc.if_else(fits, column, None)
     return column
 

@@ -190,7 +190,8 @@ def _is_text(dtype: pa.DataType) -> bool:
 
 
 def _is_binary(dtype: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype))
+    fixed = pa.types.is_fixed_size_binary(dtype)
+    return bool(pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype) or fixed)
 
 
 def _is_list(dtype: pa.DataType) -> bool:

@@ -378,3 +378,28 @@ def test_keywords_are_bounded_and_counted() -> None:
     assert lists["http://b.example/"] == words[: MAX_KEYWORDS - 1]
     assert lists["http://c.example/"] is None
     assert found["counters"] == {"keywords-cut": 3}
+
+
+@pytest.mark.parametrize(
+    ("values", "position", "reason"),
+    [
+        (pa.array([3.0], pa.float32()).cast(pa.float16()), 3, None),
+        (pa.array([2.5], pa.float32()).cast(pa.float16()), None, "position-invalid"),
+        (pa.array([3], pa.uint64()), 3, None),
+        (pa.array([2**63], pa.uint64()), None, "position-invalid"),
+        (pa.array([2**64 - 1], pa.uint64()).dictionary_encode(), None, "position-invalid"),
+        (pa.array([-(2**63)]), None, "position-invalid"),
+    ],
+)
+def test_numbers_of_every_width(values: pa.Array, position: int | None, reason: str | None) -> None:
+    columns = {name: [value] for name, value in CLICK.items()}
+    found = from_parquet("clicks", {**columns, "position": values})
+    assert [row["position"] for row in found["clicks"]] == ([position] if reason is None else [])
+    assert list(found["rejected"]) == ([] if reason is None else [reason])
+
+
+def test_bytes_of_one_length_are_texts() -> None:
+    url = pa.array([b"http://example.com/a"], pa.binary(20))
+    assert from_parquet("pages", {"url": url, "keywords": pa.array([[b"a"]], pa.list_(pa.binary(1)))})["pages"][0][
+        "url"
+    ]
