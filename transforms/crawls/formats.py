@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -89,7 +90,9 @@ def listed_paths(listing: str, base_url: str | None, policy: Policy | None = Non
         except DamagedStreamError as cause:
             raise InputError(f"{listing}: can't be read: {cause}") from cause
     content = b"".join(pieces)
-    paths = [line.strip() for line in content.decode("utf-8", "replace").splitlines() if line.strip()]
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(f"{listing}: is UTF-16, expected UTF-8 text with one path a line")
+    paths = [line.strip() for line in content.decode("utf-8-sig", "replace").splitlines() if line.strip()]
     if not paths:
         raise InputError(f"{listing}: lists no path, expected one a line")
     if base_url is None:

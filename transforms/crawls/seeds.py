@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from semrank.transforms.streams.json_lines import JSON_INVALID, parse_json
 
+_LINE_END = re.compile(r"\r\n?|\n")  # other separators of Unicode are a part of the line
 _BLANK = re.compile(r"[ \t]+")
 _COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*")
 _MEMBER = re.compile(r"[^\s=]+=[^\t]*")
@@ -45,7 +46,7 @@ class Seed(NamedTuple):
 
 def read_seeds(text: str) -> list[Seed]:
     """The seeds of a file; lines that are blank or comments are left out."""
-    lines = (_COMMENT.sub("", line, count=1).strip() for line in text.removeprefix("\ufeff").splitlines())
+    lines = (_COMMENT.sub("", line, count=1).strip() for line in _LINE_END.split(text.removeprefix("\ufeff")))
     return [_seed(line) for line in lines if line]
 
 

@@ -118,3 +118,9 @@ def test_files_without_a_seed(tmp_path: Path, content: bytes, message: str) -> N
 def test_a_url_in_the_place_of_a_file() -> None:
     with pytest.raises(InputError, match=r"^--seeds https://a.example/: found a URL, expected a file"):
         queue_from_seeds("https://a.example/")
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\x85", "\x0c", "\x1e"])
+def test_only_ends_of_lines_part_seeds(separator: str) -> None:
+    text = f"{URL}a{separator}b\r\n{URL}c\r{URL}d\n{URL}e"
+    assert [seed.url for seed in read_seeds(text)] == [f"{URL}{rest}" for rest in (f"a{separator}b", "c", "d", "e")]

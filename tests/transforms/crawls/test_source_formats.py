@@ -135,6 +135,11 @@ def test_globs_folders_and_lists(tmp_path: Path) -> None:
         "https://other.example/1.warc.gz",
         "https://data.example/2.warc.gz",
     ]
+    listing.write_bytes(b"\xef\xbb\xbfcrawl-data/1.warc.gz\r\n")
+    assert listed_paths(str(listing), None) == ["crawl-data/1.warc.gz"]
+    listing.write_bytes("crawl-data/1.warc.gz".encode("utf-16"))
+    with pytest.raises(InputError, match="is UTF-16, expected UTF-8 text with one path a line"):
+        listed_paths(str(listing), None)
     for damaged in (b"\x1f\x8b\x08 no gzip", gzip.compress(b"crawl-data/1.warc.gz\n" * 99)[:-9]):
         listing.write_bytes(damaged)
         with pytest.raises(InputError, match=r"warc\.paths\.gz: can't be read: compressed data"):
