@@ -24,6 +24,7 @@ from semrank.transforms.streams.inflate import (
     zstd_inflater,
 )
 from semrank.transforms.streams.lines import MARK
+from semrank.transforms.streams.texts import text_or_escapes
 
 ARC_TYPE = "arc-content-type"
 """Name under which records of ARC files have the content type of their header line."""
@@ -52,6 +53,7 @@ _BLANK = (b"\n", b"\r\n")
 _BETWEEN = b"\r\n" + MARK  # bytes between records, and before the first
 _MAX_ADDRESS_BYTES = 255  # a host's name
 _MOST_BLANK_LINES = 8  # between records; ARC has one, WARC two
+_MOST_PIECES = 1_024  # of a record's content, whose length is checked: pieces are 64 KiB, or frames
 _LENGTH_DIGITS = 18  # of a Content-Length: nothing real is longer, and the number stays an int64
 
 
@@ -160,15 +162,12 @@ def _read_record(feed: _Feed, max_record_bytes: int) -> Record:
         feed.skip_to_record()
         return Record(position, headers, b"", cut or "record-header-invalid")
     size = int(length)
-    start, step = (feed.position, feed.step) if is_arc and not feed.ended else (position, 0)
+    if is_arc and (size > max_record_bytes or not feed.is_whole(size)):
+        inner = feed.bytes_to_record(min(size, max_record_bytes))
+        if inner:
+            return Record(position, headers, feed.take(inner))
     block = feed.take(min(size, max_record_bytes))
     taken = len(block)
-    if is_arc and (size > taken or not feed.at_boundary()):
-        whole = block + (feed.line() if size == taken else b"")  # the block may end inside the next record's header
-        end = _inner_record(whole)
-        feed.put_back(whole[end or taken :], start + (end or taken) * step, step)
-        if end:
-            return Record(position, headers, whole[:end])
     if size > max_record_bytes:
         taken += feed.skip(size - taken)
     if taken < size:
@@ -194,7 +193,7 @@ def _warc_headers(feed: _Feed) -> dict[str, str]:
         if not line.endswith(b"\n") or size > MAX_HEADER_BYTES:
             feed.skip_line_end(line)
             return {**headers, "content-length": ""}
-        text = line.decode("utf-8", "replace").rstrip("\r\n")
+        text = text_or_escapes(line).rstrip("\r\n")
         if text.startswith((" ", "\t")) and last:
             headers[last] += " " + text.strip()
             continue
@@ -202,9 +201,14 @@ def _warc_headers(feed: _Feed) -> dict[str, str]:
         if colon:
             last = name.strip().lower()
             headers.setdefault(last, value.strip())
+    return with_bare_uris(headers)
+
+
+def with_bare_uris(headers: dict[str, str]) -> dict[str, str]:
+    """A record's headers by lower-case name, URIs without the angle brackets that the grammar of WARC 1.0 has."""
     for name in ("warc-target-uri", "warc-refers-to-target-uri"):
         uri = headers.get(name, "")
-        if uri.startswith("<") and uri.endswith(">"):  # as the grammar of WARC 1.0 has it
+        if uri.startswith("<") and uri.endswith(">"):
             headers[name] = uri[1:-1]
     return headers
 
@@ -220,7 +224,7 @@ def _arc_headers(line: bytes) -> dict[str, str] | None:
         return None
     second = _ARC_SECOND.fullmatch(rest["type"] or b"")
     content_type = ((second or rest)["type"] or b"").decode("latin-1")
-    url = text[:address].decode("utf-8", "replace")
+    url = text_or_escapes(text[:address])
     if url.startswith("filedesc:"):
         kind = "warcinfo"
     elif url.lower().startswith(("http:", "https:")):
@@ -253,17 +257,6 @@ def _arc_middle(text: bytes) -> tuple[int, re.Match[bytes] | None]:
     return found[-1] if found else (0, None)
 
 
-def _inner_record(block: bytes) -> int:
-    """Where in the block of an ARC record, whose length must be wrong, the next record begins; 0 if none does."""
-    at = block.find(b"\n") + 1
-    while at:
-        end = block.find(b"\n", at, at + MAX_HEADER_BYTES) + 1
-        if end and _ARC_SCHEME.match(block, at, end) and _arc_headers(block[at:end]) is not None:
-            return at
-        at = end or block.find(b"\n", at) + 1
-    return 0
-
-
 class _Feed:
     """Lines and blocks out of chunks, up to the next gap."""
 
@@ -272,6 +265,7 @@ class _Feed:
         self._chunk = _Chunk(b"", 0)
         self._at = 0
         self._put_back: list[tuple[_Chunk, int]] = []
+        self._fetched: list[_Chunk] = []  # since `_mark`
         self._gap: _Chunk | None = None
 
     def _fill(self) -> bool:
@@ -285,6 +279,7 @@ class _Feed:
             chunk = next(self._chunks, _END)
             if chunk.data:
                 self._chunk, self._at = chunk, 0
+                self._fetched.append(chunk)
             else:
                 self._gap = chunk
         return True
@@ -299,12 +294,6 @@ class _Feed:
         """Position of the next byte, as in `_Chunk.start`; there must be one."""
         self._fill()
         return self._chunk.start + self._at * self._chunk.step
-
-    @property
-    def step(self) -> int:
-        """Distance from the next byte to the one after it, as in `_Chunk.step`; there must be one."""
-        self._fill()
-        return self._chunk.step
 
     def resume(self) -> _Chunk | None:
         """Go on after a gap and give it; None at the end of the file."""
@@ -391,6 +380,37 @@ class _Feed:
         for line, position, step in reversed(blank):
             self.put_back(line, position, step)
         return found
+
+    def is_whole(self, size: int) -> bool:
+        """Whether the next record or the end follows `size` bytes, in not too many pieces; nothing is passed over."""
+        mark = self._mark()
+        pieces = 0
+        while size and pieces < _MOST_PIECES and self._fill():
+            size -= self.skip(min(size, len(self._chunk.data) - self._at))
+            pieces += 1
+        found = not size and self.at_boundary()
+        self._rewind(mark)
+        return found
+
+    def bytes_to_record(self, limit: int) -> int:
+        """Bytes before the next line that begins a record; 0 if there is none in `limit` bytes. None is passed over."""
+        mark = self._mark()
+        passed, found = 0, False
+        while passed < limit and not found and (line := self.line()):
+            passed += len(line)
+            found = passed < limit and line.endswith(b"\n") and self.at_record()
+        self._rewind(mark)
+        return passed if found else 0
+
+    def _mark(self) -> tuple[_Chunk, int, list[tuple[_Chunk, int]]]:
+        """The present place, for `_rewind`."""
+        self._fetched = []
+        return self._chunk, self._at, self._put_back.copy()
+
+    def _rewind(self, mark: tuple[_Chunk, int, list[tuple[_Chunk, int]]]) -> None:
+        """Go back to a place; nothing is copied."""
+        self._chunk, self._at, put_back = mark
+        self._put_back = [(chunk, 0) for chunk in reversed(self._fetched)] + put_back
 
     def put_back(self, data: bytes, position: int, step: int) -> None:
         """Read these bytes, which were read from a position on, again before all others."""

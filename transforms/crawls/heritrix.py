@@ -41,6 +41,7 @@ from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.dates import microseconds
 from semrank.transforms.streams.json_lines import read_lines
 from semrank.transforms.streams.quotes import quote_page_line
+from semrank.transforms.streams.texts import text_or_escapes
 from semrank.transforms.streams.urls import canonical_url
 
 STAGE = "heritrix"
@@ -69,7 +70,7 @@ def read(stream: BinaryIO, *, source: str) -> Iterator[SourceBatch]:
 
 
 def _settle(builder: BatchBuilder, line: bytes, source: str) -> None:
-    fields = line.decode("utf-8", "replace").split(None, _FIELDS - 1)
+    fields = text_or_escapes(line).split(None, _FIELDS - 1)
     if len(fields) < 4 or not _STATUS.fullmatch(fields[1]):
         builder.reject("layout-unknown", f"{source} {quote_page_line(line)}")
         return
@@ -86,6 +87,8 @@ def _settle(builder: BatchBuilder, line: bytes, source: str) -> None:
     if is_robots_txt(builder, url):
         return
     fetched_at = _fetch_time(begin, logged)
+    if fetched_at is None:
+        builder.count("date-missing-or-invalid")
     fetch = Fetch(url, fetched_at, int(code), None if digest == "-" else digest, described)
     found = _found(builder, url, hop, via, fetched_at)
     reason = _left_aside(fetch, content_type)

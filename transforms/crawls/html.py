@@ -12,7 +12,7 @@ from resiliparse.parse.html.node import ElementNode, Node
 from resiliparse.parse.lang import detect_fast
 
 from semrank.transforms.crawls.charsets import decode_html
-from semrank.transforms.crawls.links import DEFAULT_MAX_LINKS, MAX_ANCHOR_CHARS, PageLinks, squeeze
+from semrank.transforms.crawls.links import DEFAULT_MAX_LINKS, MAX_ANCHOR_CHARS, MAX_BASE_CHARS, PageLinks, squeeze
 from semrank.transforms.crawls.markup import as_html, bounded_markup
 from semrank.transforms.crawls.words import HIDDEN, UNBROKEN, is_foreign, is_hidden, link_words
 from semrank.transforms.streams.languages import language_code
@@ -106,6 +106,13 @@ def text_of_markup(markup: str) -> str:
     """The words of a piece of HTML, as of a title or link with its tags; what exceeds a title's length is cut."""
     tree = HTMLTree.parse(markup[: 4 * MAX_TITLE_CHARS])
     return tree.title or (link_words(tree.body, MAX_TITLE_CHARS) or "" if tree.body is not None else "")
+
+
+def links_of_markup(markup: str, links: PageLinks) -> None:
+    """Takes the links of a piece of HTML, as of a link with its tags; what exceeds a base's length is cut."""
+    tree = HTMLTree.parse(markup[:MAX_BASE_CHARS])
+    if tree.document is not None:
+        _take_links(tree.document.query_selector_all(_LINKS).values(), links)
 
 
 class _Taken:

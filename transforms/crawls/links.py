@@ -37,6 +37,7 @@ MAX_REFRESH_CHARS = 2 * MAX_URL_CHARS
 _REFRESH = re.compile(r"[\t\n\f\r ]*+([0-9]*+)[0-9.]*+(?:[\t\n\f\r ]*+[;,][\t\n\f\r ]*+|[\t\n\f\r ]++)(?=.)", re.DOTALL)
 _REFRESH_LABEL = re.compile(r"url[\t\n\f\r ]*+=[\t\n\f\r ]*+", re.IGNORECASE)
 _MAX_REFRESH_DIGITS = 6
+_RELATIONS = re.compile(r"[^\s,]+")  # with commas between them, too, as Google's documentation of links has it
 _COLLECTED = ("targets", "anchors", "nofollows", "canonical", "refresh", "bad", "counters")
 _SOFT_HYPHEN = "\u00ad"  # shows only where a line breaks in a word
 _UNUSABLE_BASES = ("data:", "javascript:")
@@ -148,7 +149,7 @@ class PageLinks:
         if url is not None:
             self.targets.append(url)
             self.anchors.append(squeeze(anchor, MAX_ANCHOR_CHARS))
-            self.nofollows.append(rel is not None and "nofollow" in rel.lower().split())
+            self.nofollows.append(rel is not None and "nofollow" in _RELATIONS.findall(rel.lower()))
         elif reason == "scheme-unsupported":
             self.counters["links-scheme-unsupported"] += 1
         else:

@@ -158,14 +158,14 @@ def computed_type(essence: str | None, body: bytes, *, nosniff: bool = False) ->
         return "application/xml"
     if is_xml(essence) and essence not in XHTML_TYPES and _is_xhtml(head):
         return "application/xhtml+xml"
-    if essence == PLAIN_TEXT and not nosniff and _is_binary(head):
+    if essence == PLAIN_TEXT and not nosniff and is_binary(head):
         return "application/octet-stream"
     return essence
 
 
-def _is_binary(head: bytes) -> bool:
+def is_binary(body: bytes) -> bool:
     """Whether what servers call plain text, as they do with files that they don't know, is none (7.2)."""
-    return not head.startswith(_MARKS) and not is_text(head)
+    return not body.startswith(_MARKS) and not is_text(body)
 
 
 def _sniffed(head: bytes, *, scriptable: bool) -> str:

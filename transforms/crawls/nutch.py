@@ -26,6 +26,7 @@ from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.dates import microseconds
 from semrank.transforms.streams.json_lines import parse_object, read_lines, whole_number
 from semrank.transforms.streams.quotes import quote_page_line
+from semrank.transforms.streams.texts import text_or_escapes
 from semrank.transforms.streams.urls import canonical_url
 
 STAGE = "nutch"
@@ -65,6 +66,7 @@ CST, IST and others stand for several zones; MSK was +03:00 and +04:00 by turns.
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _SECOND = 1_000_000
+_FIRST_MILLISECONDS = 10**11  # smaller numbers are seconds: as milliseconds, they would be of 1973 and before
 
 
 class _Entry(NamedTuple):
@@ -103,7 +105,7 @@ def read(stream: BinaryIO, *, source: str, zone: str | None = None) -> Iterator[
 
 def _csv_entry(line: bytes) -> _Entry | str:
     # Nutch writes the low byte of each character; in practice URLs are ASCII.
-    found = _CSV.fullmatch(line.decode("utf-8", "replace"))
+    found = _CSV.fullmatch(text_or_escapes(line))
     if found is None:
         return "layout-unknown"
     signature = found["signature"]
@@ -176,7 +178,7 @@ def _digest(entry: _Entry) -> str | None:
 def _fetched_at(builder: BatchBuilder, entry: _Entry, zone: ZoneInfo | None) -> int | None:
     due = entry.due
     if isinstance(due, int):
-        moment: int | None = due * 1_000 if 0 < due < 1 << 52 else None
+        moment: int | None = due * (_SECOND if due < _FIRST_MILLISECONDS else 1_000) if 0 < due < 1 << 52 else None
     else:
         moment = _written_time(builder, due, zone) if due else None
     if moment is None or entry.interval is None:

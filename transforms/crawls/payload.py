@@ -14,6 +14,7 @@ from typing import Any
 from semrank.transforms.crawls import media
 from semrank.transforms.streams import inflate
 from semrank.transforms.streams.inflate import Inflated
+from semrank.transforms.streams.texts import text_or_escapes
 
 HEADERS = frozenset(
     {
@@ -95,24 +96,23 @@ def parse_http(block: bytes) -> HttpMessage | None:
 
     Interim responses (1xx) before the answer are passed over (RFC 9110, 15.2), and what a proxy says of its tunnel.
     """
+    at = 0
     while True:
-        status = _STATUS_LINE.match(block)
+        status = _STATUS_LINE.match(block, at)
         if status is None:
             return None
-        line_end = _LINE_END.search(block, 0, MAX_HEADER_BYTES)
+        limit = at + MAX_HEADER_BYTES
+        line_end = _LINE_END.search(block, at, limit)
         bare = line_end is not None and line_end[0] == b"\r"  # as some servers of the nineties ended lines
-        end = (_BARE_HEADER_END if bare else _HEADER_END).search(block, 0, MAX_HEADER_BYTES)
-        if end is None:
-            if len(block) > MAX_HEADER_BYTES:
-                return None
-            head, body = block, b""
-        else:
-            head, body = block[: end.start()], block[end.end() :]
+        end = (_BARE_HEADER_END if bare else _HEADER_END).search(block, at, limit)
+        if end is None and len(block) > limit:
+            return None
+        head_end, body = (len(block), len(block)) if end is None else end.span()
         code = int(status[1])
-        is_interim = (code in _INTERIM and code != _SWITCHED) or _TUNNEL.match(head) is not None
-        if not is_interim or _STATUS_LINE.match(body) is None:
-            return HttpMessage(code, _headers(head, b"\r" if bare else b"\n"), body)
-        block = body
+        is_interim = (code in _INTERIM and code != _SWITCHED) or _TUNNEL.match(block, at) is not None
+        if not is_interim or _STATUS_LINE.match(block, body) is None:
+            return HttpMessage(code, _headers(block[at:head_end], b"\r" if bare else b"\n"), block[body:])
+        at = body
 
 
 def _headers(head: bytes, line_end: bytes) -> dict[str, str]:
@@ -122,7 +122,8 @@ def _headers(head: bytes, line_end: bytes) -> dict[str, str]:
         if colon:
             key = name.strip().lower().decode("latin-1")
             if key in HEADERS:
-                values.setdefault(key, []).append(header_text(value.strip()))
+                text = text_or_escapes if key == "location" else header_text
+                values.setdefault(key, []).append(text(value.strip()))
     return combined_headers(values)
 
 
@@ -179,6 +180,7 @@ def decode_body(message: HttpMessage, max_bytes: int) -> Body:
     elif message.content_type in media.HTML_TYPES and _CHUNK_HEAD.match(content):  # although no header says so
         joined, whole = _join_chunks(content, is_text=is_text)
         content = joined if whole else content
+    stored = content
     for encoding in reversed(encodings):
         decoded = _decompress(content, encoding, max_bytes)
         content, problem = decoded.content, decoded.problem or problem
@@ -189,9 +191,18 @@ def decode_body(message: HttpMessage, max_bytes: int) -> Body:
                 break
             decoded = _body(inflate.inflate_all(make, content, max_bytes))
             content, problem = decoded.content, decoded.problem or problem
+    if encodings and content is stored and _is_compressed(content, message):
+        return Body(b"", "body-undecodable")
     if len(content) > max_bytes:
         return Body(content[:max_bytes], "body-too-large")
     return Body(content, problem)
+
+
+def _is_compressed(content: bytes, message: HttpMessage) -> bool:
+    """Whether the content of a page, which is said to have an encoding, is binary data rather than characters."""
+    if message.content_type not in media.PAGE_TYPES or (message.charset or "").lower().startswith("utf-16"):
+        return False
+    return media.is_binary(content) and not media.looks_like_html(content)
 
 
 def _names(header: str | None) -> list[str]:
@@ -231,8 +242,8 @@ def _decompress(content: bytes, encoding: str, max_bytes: int) -> Body:
             return _body(inflate.inflate_all(make, content, max_bytes))
     elif not content or _is_text(content):
         return Body(content, None)
-    elif encoding == "deflate":
-        # The name means zlib, but some servers send the bare stream; a text that is neither had been decoded before.
+    elif encoding in _DEFLATED:
+        # deflate means zlib, but some servers send the bare stream, or call either gzip; a text was decoded before.
         zlib_head = len(content) > 1 and content[0] & 0x0F == 8 and int.from_bytes(content[:2], "big") % 31 == 0
         inflater = inflate.zlib_inflater if zlib_head else inflate.deflate_inflater
         found = inflate.inflate_all(inflater, content, max_bytes)
@@ -244,7 +255,8 @@ def _decompress(content: bytes, encoding: str, max_bytes: int) -> Body:
 
 
 _GZIP_HEAD = inflate.GZIP_MAGIC[:2]
-_COMPRESSED = frozenset({"gzip", "x-gzip", "deflate", "zstd", "br", "bzip2", "x-bzip2", "compress", "x-compress"})
+_DEFLATED = frozenset({"deflate", "gzip", "x-gzip"})
+_COMPRESSED = frozenset({*_DEFLATED, "zstd", "br", "bzip2", "x-bzip2", "compress", "x-compress"})
 
 
 def _is_text(content: bytes) -> bool:

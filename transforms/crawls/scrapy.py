@@ -26,7 +26,13 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from semrank.transforms.crawls.bounded import UnreadableError, read_page
-from semrank.transforms.crawls.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language, text_of_markup
+from semrank.transforms.crawls.html import (
+    MAX_TEXT_CHARS,
+    MAX_TITLE_CHARS,
+    guess_language,
+    links_of_markup,
+    text_of_markup,
+)
 from semrank.transforms.crawls.links import PageLinks, squeeze
 from semrank.transforms.crawls.media import XHTML_TYPES, computed_type, looks_like_markup
 from semrank.transforms.crawls.pages import REDIRECT, CrawlLimits, Fetch, is_robots_txt, page, settle_status
@@ -100,7 +106,9 @@ def _settle(builder: BatchBuilder, item: Mapping[str, Any], raw: Any, described:
         builder.count("status-invalid")
     for passed in _strings(_first(item, PASSED_FIELDS)):
         origin = canonical_url(passed).url
-        if origin is not None and origin != url:
+        if origin is None:
+            builder.count("redirects-unreadable")
+        elif origin != url:
             builder.append("aliases", (origin, url, fetched_at, REDIRECT))
     told_headers = _single(_first(item, HEADER_FIELDS))
     headers = headers_of_json(told_headers) if isinstance(told_headers, dict) else {}
@@ -171,14 +179,17 @@ def _listed(value: Any) -> list[Any] | None:
 
 def _take_links(listed: list[Any], links: PageLinks) -> None:
     for link in map(_single, listed):
-        if isinstance(link, str):
-            links.link(link, None, None)
+        href = _single(_first(link, ("url", "href"))) if isinstance(link, dict) else link
+        if not isinstance(href, str):
+            links.counters["links-unreadable"] += 1
         elif isinstance(link, dict):
-            href = _single(_first(link, ("url", "href")))
-            if isinstance(href, str):
-                nofollow = str(_single(link.get("nofollow"))).strip().lower() in _TRUE
-                anchor = _shown(_text(link, ("text", "anchor")))
-                links.link(href, anchor, "nofollow" if nofollow else _text(link, ("rel",)))
+            nofollow = str(_single(link.get("nofollow"))).strip().lower() in _TRUE
+            anchor = _shown(_text(link, ("text", "anchor")))
+            links.link(href, anchor, "nofollow" if nofollow else _text(link, ("rel",)))
+        elif looks_like_markup(href) and not links.is_full:
+            links_of_markup(href, links)
+        else:
+            links.link(href, None, None)
 
 
 def _first(item: Mapping[str, Any], names: tuple[str, ...]) -> Any:

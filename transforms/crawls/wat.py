@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from semrank.transforms.crawls.archive import Record
+from semrank.transforms.crawls.archive import Record, with_bare_uris
 from semrank.transforms.crawls.archive_batches import read_archive
 from semrank.transforms.crawls.html import MAX_TITLE_CHARS
 from semrank.transforms.crawls.links import PageLinks, squeeze
@@ -45,28 +45,26 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
     except ValueError:
         builder.reject(JSON_INVALID, described)
         return
-    about = _member(envelope, "WARC-Header-Metadata")
-    kind = _text(about, "WARC-Type") or ""
-    if kind.lower() not in ("response", "revisit"):
-        builder.ignore(f"about-{kind.lower() or 'nothing'}")
+    members = _member(envelope, "WARC-Header-Metadata").items()
+    about = with_bare_uris({name.lower(): value for name, value in members if isinstance(value, str)})
+    kind = about.get("warc-type", "").lower()
+    if kind not in ("response", "revisit"):
+        builder.ignore(f"about-{kind or 'nothing'}")
         return
-    url = web_url(builder, _text(about, "WARC-Target-URI") or record.headers.get("warc-target-uri", ""), described)
+    url = web_url(builder, about.get("warc-target-uri") or record.headers.get("warc-target-uri", ""), described)
     if url is None or is_robots_txt(builder, url):
         return
     http = _member(envelope, "Payload-Metadata", "HTTP-Response-Metadata")
-    fetch = Fetch(
-        url,
-        microseconds(_text(about, "WARC-Date")),
-        status_code(_member(http, "Response-Message").get("Status")),
-        _text(about, "WARC-Payload-Digest"),
-        described,
-    )
-    if fetch.fetched_at is None:
+    told = _member(http, "Response-Message").get("Status")
+    fetched_at = microseconds(about.get("warc-date"))
+    fetch = Fetch(url, fetched_at, status_code(told), about.get("warc-payload-digest"), described)
+    if fetched_at is None:
         builder.count("date-missing-or-invalid")
+    if told is not None and fetch.status is None:
+        builder.count("status-invalid")
     headers = headers_of_json(_member(http, "Headers"))
-    if kind.lower() == "revisit":
-        about_headers = {name.lower(): value for name, value in about.items() if isinstance(value, str)}
-        settle_revisit(builder, fetch, headers if http else None, about_headers, limits.robots_name)
+    if kind == "revisit":
+        settle_revisit(builder, fetch, headers if http else None, about, limits.robots_name)
     elif not settle_status(builder, fetch, headers.get("location")):
         _settle_page(builder, fetch, headers, _member(http, "HTML-Metadata"), limits)
 

@@ -11,22 +11,22 @@ from semrank.transforms.crawls.archive import Record
 from semrank.transforms.crawls.archive_batches import read_archive
 from semrank.transforms.crawls.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language
 from semrank.transforms.crawls.links import squeeze
-from semrank.transforms.crawls.pages import CrawlLimits, Fetch, is_robots_txt, page
+from semrank.transforms.crawls.pages import CrawlLimits, Fetch, is_robots_txt, page, web_url
 from semrank.transforms.streams.batch import BatchBuilder
 from semrank.transforms.streams.dates import microseconds
 from semrank.transforms.streams.languages import language_code
-from semrank.transforms.streams.urls import canonical_url
 
 
 def _settle(builder: BatchBuilder, record: Record, described: str, _limits: CrawlLimits) -> None:
     if record.kind != "conversion":
         builder.ignore(record.kind or "record-type-missing")
         return
-    url, reason = canonical_url(record.headers.get("warc-target-uri", ""))
-    if url is None:
-        builder.reject(reason or "url-invalid", described)
-    elif not is_robots_txt(builder, url):
-        text = record.block.decode("utf-8", "replace").strip()
+    url = web_url(builder, record.headers.get("warc-target-uri", ""), described)
+    if url is not None and not is_robots_txt(builder, url):
+        fetched_at = microseconds(record.headers.get("warc-date"))
+        if fetched_at is None:
+            builder.count("date-missing-or-invalid")
+        text = record.block.decode("utf-8-sig", "replace").strip()
         if len(text) > MAX_TEXT_CHARS:
             builder.count("text-cut")
         title, _, rest = text[:MAX_TEXT_CHARS].partition("\n")
@@ -34,7 +34,7 @@ def _settle(builder: BatchBuilder, record: Record, described: str, _limits: Craw
         page(
             builder,
             # The digest of a WET record is of the text, and can't be compared with those of other formats.
-            Fetch(url, microseconds(record.headers.get("warc-date")), None, None, described),
+            Fetch(url, fetched_at, None, None, described),
             title=squeeze(title, MAX_TITLE_CHARS),
             text=rest.strip(),
             language=language or guess_language(rest),

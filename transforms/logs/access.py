@@ -33,12 +33,12 @@ from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.records import read_blocks
 from semrank.transforms.logs.rejections import Balance, Quote, Rejections, truths
 from semrank.transforms.logs.robots import are_robots
-from semrank.transforms.logs.searches import ReferrerReader, escaped, site_query
+from semrank.transforms.logs.searches import ReferrerReader, site_query
 from semrank.transforms.logs.users import forwarded_clients, visitor_ids
 from semrank.transforms.logs.visits import VISITS, LogBatch
 from semrank.transforms.streams.quotes import quote_line
 from semrank.transforms.streams.spans import Bytes, Lines, Spans, numbers_at, slices, value_spans, window
-from semrank.transforms.streams.texts import Memo
+from semrank.transforms.streams.texts import Memo, escaped
 from semrank.transforms.streams.urls import MAX_PLAIN_CHARS, PLAIN_PATH, canonical_url, host_of
 
 ASSET_EXTENSIONS = (

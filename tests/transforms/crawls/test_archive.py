@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -292,3 +293,16 @@ def test_records_of_published_files(shared_data: Path) -> None:
     assert counts["example-bad.warc.gz.bad"] == [None] * 6
     assert counts["example-trunc.warc"] == [None, None, None, "record-misplaced", None]
     assert counts["iana.warc.gz"] == [None] * 343
+
+
+def test_wrong_lengths_of_arc_records_take_time_in_proportion_to_their_number() -> None:
+    for pack in (bytes, gzip.compress):
+        wrong = b"dns:a.example 192.0.2.1 20240301120000 text/dns 20000000\nx\n"
+        content = arc(b"", "filedesc://x", "text/plain") + b"".join([pack(wrong)] * 40_000)
+        if pack is gzip.compress:
+            content = pack(arc(b"", "filedesc://x", "text/plain")) + b"".join([pack(wrong)] * 10_000)
+        begin = time.process_time()
+        records = list(read_records(stream(content)))
+        assert len(records) in (40_001, 10_001)
+        assert {record.block for record in records[1:-1]} == {b"x\n"}
+        assert time.process_time() - begin < 15  # with a copy of the rest for each: 10 s for a third of the records

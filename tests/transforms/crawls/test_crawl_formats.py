@@ -3,7 +3,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
@@ -14,9 +16,10 @@ import pytest
 
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import PAGES, conform
-from semrank.transforms.crawls import cc_index, heritrix, nutch, scrapy
+from semrank.transforms.crawls import cc_index, heritrix, nutch, scrapy, warc
 from semrank.transforms.crawls.snapshot import newest_pages
-from tests.support.crawls import stream, together
+from tests.support.crawls import arc, http, stream, together
+from tests.support.crawls import warc as warc_record
 
 URL = "http://example.com/page"
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
@@ -376,6 +379,8 @@ def test_markup_in_items(fields: dict[str, Any], title: str | None, text: str | 
         ([{"href": "/a", "nofollow": 1}], [(None, True)]),
         ([{"href": "/a", "nofollow": "false"}], [(None, False)]),
         ([{"href": "/a", "rel": "nofollow noopener"}], [(None, True)]),
+        ([{"href": "/a", "rel": "UGC,nofollow"}], [(None, True)]),
+        (["<a href='/a' rel=nofollow>A<br>b</a>", "<a href=/a></a>"], [("A b", True), (None, False)]),
     ],
 )
 def test_links_of_items(links: Any, found: list[tuple[str | None, bool]]) -> None:
@@ -556,3 +561,59 @@ def test_headers_of_scrapys_responses_count_as_those_of_archives() -> None:
         html | {"headers": {"Refresh": "0;url=/r"}}, {"url": URL, "status": 301, "headers": {"Location": ["/l"]}}
     )
     assert [row["target_url"].rpartition("/")[2] for row in found["aliases"]] == ["r", "l"]
+
+
+LATIN = b"http://example.com/caf\xe9"
+
+
+@pytest.mark.parametrize(
+    ("reader", "content"),
+    [
+        (heritrix.read, HERITRIX[1].encode().replace(HERITRIX[1].split()[3].encode(), LATIN) + b"\n"),
+        (nutch.read, nutch_line(LATIN.decode("latin-1")).encode("latin-1")),
+        (warc.read, warc_record(http(), "http://example.com/caf#").replace(b"caf#", b"caf\xe9")),
+        (warc.read, arc(http(), "http://example.com/caf#").replace(b"caf#", b"caf\xe9")),
+    ],
+)
+def test_bytes_of_urls_stay_as_they_are(reader: Any, content: bytes) -> None:
+    (page,) = together(reader(stream(content), source="f"))["pages"]
+    assert page["url"] == "http://example.com/caf%E9"
+
+
+def test_seconds_of_a_crawldb_are_no_milliseconds() -> None:
+    for due in (1_709_294_400, 1_709_294_400_000):
+        assert from_nutch(nutch_json(fetchTime=due, retryIntervalSeconds=0))["pages"][0]["fetched_at"] == NOON
+
+
+def test_times_of_heritrix_that_are_none_are_counted() -> None:
+    line = re.sub("[0-9]{14,17}[+][0-9]+", "-", HERITRIX[1]).split(" ", 1)[1]
+    assert together(heritrix.read(stream(f"x {line}".encode()), source="f"))["counters"] == {
+        "date-missing-or-invalid": 1
+    }
+
+
+def test_links_of_items_that_cannot_be_read_are_counted() -> None:
+    found = from_scrapy({"url": URL, "date": "2024-03-01", "links": ["/a", None, 5, ["/b", "/c"], {"to": "/d"}]})
+    assert ([row["target_url"] for row in found["links"]], found["counters"]) == (
+        ["http://example.com/a"],
+        {"links-unreadable": 4},
+    )
+    redirected = from_scrapy({"url": URL, "date": "2024-03-01", "redirect_urls": ["/a", "http://example.com/b"]})
+    assert (len(redirected["aliases"]), redirected["counters"]) == (1, {"redirects-unreadable": 1})
+
+
+@pytest.mark.parametrize(
+    ("values", "status", "reason"),
+    [
+        (pa.array([200.0]), 200, None),
+        (pa.array([200.5]), None, "fetch-status-invalid"),
+        (pa.array([float("nan")]), None, "status-missing"),
+        (pa.array([2**63 + 1], pa.uint64()), None, "fetch-status-invalid"),
+        (pa.array([200], pa.uint64()), 200, None),
+        (pa.array([Decimal("404.0")]), 404, None),
+    ],
+)
+def test_one_status_of_an_index_that_is_none_is_one_reject(values: pa.Array, status: int | None, reason: str) -> None:
+    found = together(cc_index.read(index_file({}, fetch_status=values), source="f"))
+    assert [page["status"] for page in found["pages"]] == ([] if status is None else [status])
+    assert list(found["rejected"]) == ([] if reason is None else [reason])

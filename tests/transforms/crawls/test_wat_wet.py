@@ -176,3 +176,23 @@ def test_text_of_wet_files() -> None:
     assert (first["language"], first["status"], first["content_digest"]) == ("de", None, None)
     assert (second["title"], second["text"], second["language"]) == ("title only", "", None)
     assert (found["ignored"], found["rejected"]) == ({"warcinfo": 1}, {"host-invalid": 1, "record-truncated": 1})
+
+
+def test_angle_brackets_around_uris_as_in_warc_1_0() -> None:
+    assert [row["url"] for row in ingest(envelope(url=f"<{URL}>", html={}))["pages"]] == [URL]
+    about = {"WARC-Type": "revisit", "WARC-Target-URI": f"<{URL}>", "WARC-Refers-To-Target-URI": f"<{URL}>"}
+    again = ingest(warc(json.dumps({"Envelope": {"WARC-Header-Metadata": about}}).encode(), URL, kind="metadata"))
+    assert (len(again["pages"]), len(again["history"])) == (0, 1)
+
+
+def test_statuses_that_are_none_are_counted() -> None:
+    assert ingest(envelope(status="OK", html={}))["counters"] == {"status-invalid": 1}
+
+
+def test_texts_with_a_byte_order_mark_or_without_a_date() -> None:
+    found = together(
+        wet.read(stream(warc("\ufeffTitle\nwords".encode(), URL, kind="conversion", date="x")), source="f")
+    )
+    assert (found["pages"][0]["title"], found["counters"]) == ("Title", {"date-missing-or-invalid": 1})
+    names = together(wet.read(stream(warc(b"x", "dns:example.com", kind="conversion")), source="f"))
+    assert names["ignored"] == {"not-web": 1}
