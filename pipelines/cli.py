@@ -344,6 +344,9 @@ def command_parser(command: str, module: ModuleType) -> _Parser:
 def plain_message(message: str) -> str:
     """A message of argparse as the other messages are worded."""
     plain = re.sub(r"^argument ", "", message)
+    plain = re.sub(r": not allowed with argument (.*)", r": found together with \1, expected one of them", plain)
+    needed = re.fullmatch(r"one of the arguments (.*) is required", plain)
+    plain = f"expected one of {', '.join(needed[1].split())}" if needed else plain
     return re.sub(r": invalid int value: (.*)", r": found \1, expected a whole number", plain)
 
 

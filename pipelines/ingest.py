@@ -422,6 +422,8 @@ def _warnings(manifest: dict[str, Any]) -> list[str]:
         f"{entry['path']}: no record could be used; is {entry['format']} the right format?"
         for entry in manifest["sources"]
         if sum(entry["rejected"].values()) == entry["records"] > 0
+        # A WAT or WET file read as the other, or a WARC file as either, has records that are all ignored.
+        or (entry["format"] in ("wat", "wet") and entry["used"] == 0 < entry["records"])
     ]
     if not manifest["rows"][PAGES.name] and not manifest["rows"][LINKS.name]:
         lines.append("the snapshot has no pages and no links, so no round can be ranked from it")

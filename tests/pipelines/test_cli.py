@@ -119,6 +119,11 @@ def test_bash_completes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         (["ingest", "--warc=x"], "required: --output\n"),
         (["rank"], "required: --snapshot, --output, one of --seeds --previous\n"),
         (["rank", "--seeds=x"], "required: --snapshot, --output\n"),
+        (
+            ["rank", "--snapshot=a", "--output=c", "--seeds=x", "--previous=y"],
+            "--previous: found together with --seeds, expected one of them\n",
+        ),
+        (["rank", "--snapshot=a", "--output=c"], "rank: error: expected one of --seeds, --previous\n"),
         (["ls", "a", "b"], "b: unknown argument\n"),
         (["rank", "--snapshot", "a", "--seeds", "b", "--output", "c", "--language", "klingon"], "--language: found"),
         (["rank", "--snapshot", "a", "--seeds", "b", "--output", "c", "more"], "more: unknown argument;"),

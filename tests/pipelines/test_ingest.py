@@ -312,6 +312,14 @@ def test_the_summary_tells_views_that_no_search_led_to(tmp_path: Path, capsys: p
     assert "ignored: 1 no-query" in views
 
 
+def test_an_archive_of_a_sibling_format_is_asked_about(
+    sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (warc, *_) = sorted((sample / "warc").iterdir())
+    assert main(["ingest", "--wat", str(warc), "--output", str(tmp_path / "snapshot"), "--quiet"]) == 0
+    assert f"{warc}: no record could be used; is wat the right format?" in capsys.readouterr().err
+
+
 def test_a_file_of_another_format_is_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "pages.jsonl").write_text("{ no object\n[3]\n", encoding="utf-8")
     pages = str(tmp_path / "pages.jsonl")
