@@ -185,7 +185,7 @@ class WriteFrontier(beam.PTransform[Any, Any]):
     def expand(self, rows: Collection) -> Collection:
         """Applies the steps."""
         rows = self._held_to_caps(rows)
-        sample = rows | MapTables("draw from order", order.order_sample)
+        sample = rows | MapTables("draw from order", order.order_sample, combine=order.order_sample)
         sizes = rows | MapTables("measure frontier", order.frontier_size)
         cuts = {"sample": sample, "sizes": sizes} | GatherTables("cut order", order.range_cuts)
         ranged = rows | MapTables("place in order", order.with_ranges, sides={"cuts": cuts})

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import apache_beam as beam
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -45,17 +46,20 @@ class MakeTopicLattice(beam.PTransform[Any, Any]):
         """Applies the steps."""
         widths = {"vocabulary": inputs["vocabulary"], "harvested": inputs["harvested"]}
         begun = inputs["descriptions"] | MapTables(
-            "list seeds", _seeds, sides=widths, prepare=Widths.of, tags=(MAIN, _SIZES), holds=DESCRIBED
+            "list seeds", _seeds, sides=widths, prepare=_Seeds.of, tags=(MAIN, _SIZES), holds=DESCRIBED
         )
-        seeds = {"objects": begun[MAIN]} | GatherTables("choose seeds", topic_lattice.first_seeds, holds=DESCRIBED)
+        seeds = {"objects": begun[MAIN]} | GatherTables("choose seeds", topic_lattice.first_seeds)
         known = {**widths, "sizes": begun[_SIZES], "seeds": seeds}
         lattice = partial(_prepared, query=self._query)
         compared = inputs["descriptions"] | MapTables(
-            "compare harvested pages", _near, sides=known, prepare=lattice, holds=TOPIC_LATTICE
+            "compare harvested pages",
+            _near,
+            sides=known,
+            prepare=lattice,
+            combine=partial(topic_lattice.nearest_pages, nearest=topic_lattice.FEEDBACK_PAGES),
+            holds=TOPIC_LATTICE,
         )
-        near = {"objects": compared, "sizes": begun[_SIZES]} | GatherTables(
-            "choose base pages", _nearest, holds=DESCRIBED
-        )
+        near = {"objects": compared, "sizes": begun[_SIZES]} | GatherTables("choose base pages", _nearest)
         sums = inputs["descriptions"] | MapTables(
             "count told words", _told, sides=known, prepare=lattice, holds=TOPIC_LATTICE
         )
@@ -194,9 +198,21 @@ def _prepared(
     )
 
 
-def _seeds(table: pa.Table, prepared: Widths) -> Iterator[tuple[str, pa.Table]]:
-    # To read the words of all URLs would take most of the time.
-    yield MAIN, topic_lattice.seed_objects(prepared.read(table.filter(table["seed"])))
+class _Seeds(NamedTuple):
+    """The seeds that are objects: the smallest ids are known before any seed's words are read."""
+
+    widths: Widths
+    ids: pa.Array
+
+    @classmethod
+    def of(cls, vocabulary: pa.Table | None, harvested: pa.Table | None) -> _Seeds:
+        seeds = [] if harvested is None else int64s(harvested.filter(harvested["seed"])["url_id"])
+        return cls(Widths.of(vocabulary, harvested), pa.array(np.sort(seeds)[: topic_lattice.MOST_SEEDS], pa.int64()))
+
+
+def _seeds(table: pa.Table, prepared: _Seeds) -> Iterator[tuple[str, pa.Table]]:
+    chosen = table.filter(pc.is_in(table["url_id"], value_set=prepared.ids))
+    yield MAIN, topic_lattice.seed_objects(prepared.widths.read(chosen))
     yield _SIZES, topic_lattice.size_by_flags(**{name: bools(table[name]) for name in _FLAGS})
 
 
