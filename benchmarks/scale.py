@@ -30,6 +30,7 @@ from benchmarks.harness import Result, compare
 from benchmarks.round_growth import EXPONENT_AIM, GROWTH, PAGES_PER_QUEUE_URL, write_web_and_seeds
 from benchmarks.watch import Watch
 from semrank.transforms.columnar.worker_memory import OTHER, OWN_BYTES, Held, shown_bytes
+from semrank.transforms.ranking.focused import PASSES
 from semrank.transforms.ranking.memory import LATTICE
 from semrank.transforms.weblog.memory import RELATIONS
 
@@ -59,7 +60,8 @@ SERIAL = frozenset(
     {
         *("number words", "layer keywords", "plan base lattice", "plan current lattice"),
         *("write relations", "write keywords", "write base concepts", "write rejects", "find unknown queue URLs"),
-        *("follow aliases", "gather wanted content", "cut order", "number ranges"),
+        *("follow aliases", "gather wanted content", "cut order", "number ranges", "begin model"),
+        *(f"conclude: {step.stage}" for step in PASSES if not step.by_all),
     }
 )
 """Stages that one worker does alone."""

@@ -116,7 +116,7 @@ from semrank.transforms.ranking.ontology_beam import named_ontology
 from semrank.transforms.ranking.scores import unscored_rows, with_scores
 from semrank.transforms.ranking.semrank import NAMED_SCHEMA, concept_rows
 from semrank.transforms.ranking.topic_beam import CONCEPTS as TOPIC_CONCEPTS
-from semrank.transforms.ranking.topic_beam import MakeTopicLattice, RankByTopicLattice, RelateWords, WeighToldWords
+from semrank.transforms.ranking.topic_beam import MakeTopicLattice, RankByTopicLattice, RelateWords, WeighWords
 from semrank.transforms.weblog.beam import ClickFacts, LearnRelations, ReadClickFacts
 from semrank.transforms.weblog.clicks import WordsOf
 from semrank.transforms.weblog.memory import RELATIONS as HELD_RELATIONS
@@ -562,7 +562,7 @@ def _build(
     scores, calibrated = None, None
     terms: dict[str, Collection] = {}
     lattice: dict[str, Collection] = {}
-    if _by_topic(config) or registry.TOLD_WEIGHTS in registry.RANKERS[config.ranker].needs:
+    if _by_topic(config) or registry.TOPIC_LATTICE in registry.RANKERS[config.ranker].needs:
         make = MakeTopicLattice(query=query_words(config), partitions=partitions.urls)
         lattice = _lattice_facts(harvest[HARVESTED], urls) | make
     if config.relates_topic_words:
@@ -737,13 +737,15 @@ def _facts(
 ) -> dict[str, Collection | None]:
     """The facts that the ranker needs."""
     needs = registry.RANKERS[config.ranker].needed(_own_options(config))
-    weights = lattice | WeighToldWords(query=query_words(config)) if registry.TOLD_WEIGHTS in needs else None
+    topic: dict[str, Collection | None] = {}
+    if registry.TOPIC_LATTICE in needs:
+        topic = {"word_weights": lattice | WeighWords(query=query_words(config)), "sizes": lattice["sizes"]}
     known: dict[str, dict[str, Collection | None]] = {
         registry.DESCRIPTIONS: _lattice_facts(harvested, urls),
         registry.NODES: {"nodes": urls.nodes},
         registry.LINKS: {"links": urls.links},
         registry.CLICK_EDGES: {"click_edges": clicks.edges},
-        registry.TOLD_WEIGHTS: {"told_weights": weights},
+        registry.TOPIC_LATTICE: topic,
     }
     return {name: table for fact, tables in known.items() if fact in needs for name, table in tables.items()}
 

@@ -10,7 +10,7 @@ from semrank.transforms.columnar.worker_memory import OTHER, Held
 from semrank.transforms.context.memory import DESCRIBED, HARVEST
 from semrank.transforms.crawls.memory import MOVES
 from semrank.transforms.lattice.memory import CONTEXT
-from semrank.transforms.ranking.memory import GRAPH, HIERARCHY, LATTICE, NAMED_LATTICE, TOPIC_LATTICE
+from semrank.transforms.ranking.memory import GRAPH, HIERARCHY, LATTICE, MODEL, NAMED_LATTICE, SUMS, TOPIC_LATTICE
 from semrank.transforms.weblog.memory import RELATIONS, VOCABULARY
 
 HELD = (
@@ -23,6 +23,8 @@ HELD = (
     NAMED_LATTICE,
     DESCRIBED,
     TOPIC_LATTICE,
+    MODEL,
+    SUMS,
     GRAPH,
     MOVES,
     OTHER,

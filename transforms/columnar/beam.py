@@ -77,6 +77,43 @@ class _TableDoFn(beam.DoFn):
         return ["process", "setup", "start_bundle", "finish_bundle", "teardown"]
 
 
+class _Sides:
+    """The broadcast collections of a stage by parameter name, refused if a worker can't hold them.
+
+    Attributes:
+        meter: adds up what was taken of them.
+        rows: number of rows that were taken.
+        streams: the tables of each; iterating one raises `InputError` at the first table that does not fit. The rest of
+            all is only counted then, so that the message has the bytes that they need.
+    """
+
+    def __init__(self, meter: Meter, names: Sequence[str], sides: Sequence[Iterable[pa.Table]]) -> None:
+        self.meter, self.rows = meter, 0
+        self._left = {name: iter(side) for name, side in zip(names, sides, strict=True)}
+        self.streams = {name: self._stream(name) for name in names}
+
+    def tables(self) -> dict[str, pa.Table | None]:
+        """Each collection as one table, None for an empty one."""
+        return {name: one_table(stream) for name, stream in self.streams.items()}
+
+    def _stream(self, name: str) -> Iterator[pa.Table]:
+        for table in self._left[name]:
+            if not self.meter.fits(name, table.nbytes):
+                del table
+                for each, left in self._left.items():
+                    for rest in left:
+                        self.meter.fits(each, rest.nbytes)
+                self.meter.check()
+            self.rows += table.num_rows
+            yield table
+
+
+def one_table(tables: Iterable[pa.Table]) -> pa.Table | None:
+    """Tables one after another in one chunk, or None if there are none."""
+    held = list(tables)
+    return pa.concat_tables(held).combine_chunks() if held else None
+
+
 class _StageDoFn(_TableDoFn):
     """A stage: counts rows and its own time, prepares broadcast tables once a bundle, logs when it starts and ends.
 
@@ -95,8 +132,10 @@ class _StageDoFn(_TableDoFn):
         prepare: Callable[..., Any] | None = None,
         tags: Sequence[str] = (),
         holds: Held = OTHER,
+        streams: bool = False,
     ) -> None:
         self._stage, self._function, self._prepare, self.holds = stage, function, prepare, holds
+        self._streams = streams
         self._side_names, self._tags = tuple(sides), tuple(tags)
         self._rows_in = Metrics.counter(NAMESPACE, f"{stage}/{ROWS_IN}")
         self._rows_out = Metrics.counter(NAMESPACE, f"{stage}/{ROWS_OUT}")
@@ -128,33 +167,14 @@ class _StageDoFn(_TableDoFn):
         if self._broadcast is None:
             log.debug("%s: started", self._stage)
             begin = time.perf_counter()
-            tables = self._held_tables(sides)
+            held = _Sides(Meter(self._stage, self.holds, self.worker_memory), self._side_names, sides)
+            tables = held.streams if self._streams else held.tables()
             self._broadcast = tables if self._prepare is None else {PREPARED: self._prepare(**tables)}
+            self._side_rows = held.rows
+            if self._side_names:
+                self._held_bytes.update(held.meter.needed)
             self._seconds += time.perf_counter() - begin
         return self._broadcast
-
-    def _held_tables(self, sides: Sequence[Iterable[pa.Table]]) -> dict[str, pa.Table | None]:
-        """Each broadcast collection as one table.
-
-        Raises:
-            InputError: a worker can't hold them. The rest of them is only counted, so that the message tells
-                how much they need.
-        """
-        meter = Meter(self._stage, self.holds, self.worker_memory)
-        tables: dict[str, pa.Table | None] = {}
-        for name, parts in zip(self._side_names, sides, strict=True):
-            held = []
-            for part in parts:
-                if meter.fits(name, part.nbytes):
-                    held.append(part)
-                else:
-                    held.clear()
-                    tables.clear()
-            tables[name] = pa.concat_tables(held).combine_chunks() if held else None
-        meter.check()
-        if self._side_names:
-            self._held_bytes.update(meter.needed)
-        return tables
 
     def _count_in(self, rows: int) -> None:
         self._rows_in.inc(rows)
@@ -300,7 +320,7 @@ class _MergeDoFn(_StageDoFn):
 class _GatherDoFn(_StageDoFn):
     def process(self, _: int, *sides: Iterable[pa.Table]) -> Iterator[Any]:
         broadcast = self._begin(sides)
-        self._count_in(sum(table.num_rows for table in broadcast.values() if table is not None))
+        self._count_in(self._side_rows)
         for tag, table in self._emit(**broadcast):
             for piece in bounded_slices(table):
                 yield piece if tag == MAIN else beam.pvalue.TaggedOutput(tag, piece)
@@ -349,6 +369,7 @@ class MapTables(beam.PTransform[Any, Any]):
         tags: names of the outputs, `main` among them, where there is more than one.
         combine: adds up the results of a bundle's tables, where there is one output.
         holds: what the stage holds whole on a worker, its sides.
+        streams: whether `prepare` gets each side as an iterator of its tables, which it exhausts, to keep less of them.
     """
 
     def __init__(
@@ -361,10 +382,11 @@ class MapTables(beam.PTransform[Any, Any]):
         tags: Sequence[str] = (),
         combine: Combine | None = None,
         holds: Held = OTHER,
+        streams: bool = False,
     ) -> None:
         super().__init__(stage)
         self._sides, self._tags = dict(sides or {}), tuple(tags)
-        arguments: tuple[Any, ...] = (stage, function, tuple(self._sides), prepare, self._tags, holds)
+        arguments: tuple[Any, ...] = (stage, function, tuple(self._sides), prepare, self._tags, holds, streams)
         self._fn = _MapDoFn(*arguments) if combine is None else _AddDoFn(*arguments, combine=combine)
 
     def expand(self, elements: Collection) -> Any:
@@ -436,20 +458,36 @@ class GatherTables(beam.PTransform[Any, Any]):
         function: the result is as for `MapTables`.
         tags: names of the outputs, `main` among them, where there is more than one.
         holds: what the stage holds whole on a worker, its inputs.
+        streams: whether the function gets each input as an iterator of its tables, which it exhausts.
     """
 
     def __init__(
-        self, stage: str, function: Callable[..., Any], *, tags: Sequence[str] = (), holds: Held = OTHER
+        self,
+        stage: str,
+        function: Callable[..., Any],
+        *,
+        tags: Sequence[str] = (),
+        holds: Held = OTHER,
+        streams: bool = False,
     ) -> None:
         super().__init__(stage)
-        self._stage, self._function, self._tags, self._holds = stage, function, tuple(tags), holds
+        self._stage, self._tags, self._holds, self._streams = stage, tuple(tags), holds, streams
+        self._function: Callable[..., Any] = _as_it_is if streams else function
+        self._prepare = function if streams else None
 
     def expand(self, inputs: Mapping[str, Collection]) -> Any:
         """Applies the step."""
         pipeline = next(iter(inputs.values())).pipeline
         once = pipeline | "once" >> beam.Create([0])
-        fn = _GatherDoFn(self._stage, self._function, tuple(inputs), None, self._tags, self._holds)
+        sides = tuple(inputs)
+        fn = _GatherDoFn(
+            self._stage, self._function, sides, self._prepare, self._tags, self._holds, streams=self._streams
+        )
         return _apply(once, "gather", fn, inputs.values(), self._tags)
+
+
+def _as_it_is(prepared: Any) -> Any:
+    return prepared
 
 
 class ReadParquet(beam.PTransform[Any, Any]):
@@ -596,14 +634,16 @@ class WriteOne(beam.PTransform[Any, Any]):
         stage: the stage's name.
         folder: folder of the file.
         finish: `finish(**inputs)` returns the file's rows as a sorted table.
-        holds: as for `GatherTables`.
+        holds, streams: as for `GatherTables`.
 
     Returns a table of `WRITTEN_SCHEMA`.
     """
 
-    def __init__(self, stage: str, folder: str, finish: Callable[..., pa.Table], *, holds: Held = OTHER) -> None:
+    def __init__(
+        self, stage: str, folder: str, finish: Callable[..., pa.Table], *, holds: Held = OTHER, streams: bool = False
+    ) -> None:
         super().__init__(stage)
-        self._gather = GatherTables(stage, _GatherAndWrite(folder, finish), holds=holds)
+        self._gather = GatherTables(stage, _GatherAndWrite(folder, finish), holds=holds, streams=streams)
 
     def expand(self, inputs: Mapping[str, Collection]) -> Collection:
         """Applies the step."""

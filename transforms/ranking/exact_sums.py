@@ -6,7 +6,7 @@ than an integer has, the sums are kept in limbs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -65,10 +65,10 @@ def added_sums(rows: pa.Table) -> pa.Table:
     return sum_by_key(rows, "value")
 
 
-def sum_vectors(rows: pa.Table | None, sizes: Mapping[str, int]) -> dict[str, Int64s]:
-    """The vectors of `sum_rows`, each whole."""
+def sum_vectors(tables: Iterable[pa.Table], sizes: Mapping[str, int]) -> dict[str, Int64s]:
+    """The vectors of `sum_rows` of all parts, each whole; one table after another is held."""
     values = np.zeros(sum(sizes.values()), dtype=np.int64)
-    if rows is not None:
+    for rows in tables:
         np.add.at(values, int64s(rows["slot"]), int64s(rows["value"]))
     ends = np.cumsum(list(sizes.values()))[:-1]
     return dict(zip(sizes, np.split(values, ends), strict=True))

@@ -47,7 +47,7 @@ from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.ranking import topic_lattice
 from semrank.transforms.ranking.calibration import BIN_SCHEMA, score_bins
 from semrank.transforms.ranking.exact_sums import Moments, fixed, product_limbs, sum_bits
-from semrank.transforms.ranking.facts import Facts, inverse_document_frequency
+from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
 from semrank.transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
 from semrank.transforms.ranking.topic_lattice import told_words
@@ -122,19 +122,20 @@ _PAGE_BLOCKS = ("linkers", "clicked-near")
 _GROUPS = ("graded", "current", "trained")
 _TERMS = tuple(WEIGHTS)
 _WORDS, _HARVESTED = -1, -2
-_LIMBED = len(product_limbs(np.zeros((0, len(_TERMS) + 1))))
+_LIMBED, _MEAN_LIMBED = (len(product_limbs(np.zeros((0, values)))) for values in (len(_TERMS) + 1, 1))
 
 Sums: TypeAlias = dict[str, Int64s]
+Vectors: TypeAlias = Mapping[str, Float64s | float]
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
     """What the passes so far have found out, as vectors by name, float64 each.
 
-    Over the v words: `idf`, `topic` (what pages are graded by), `content` (weights of the words of known contents), and
-    for each block of words those of its centroid. Over the h harvested URLs: `trained` (1 where the content is known),
-    and what a link from each is worth by the terms that come along links. The rest are single numbers and the constants
-    of the nine terms.
+    Over the v words: `idf`, `topic` (what pages are graded by), `content` (weights of the words of known contents),
+    `semrank`, and for each block of words those of its centroid. Over the h harvested URLs: `trained` (1 where the
+    content is known), and what a link from each is worth by the terms that come along links. The rest are the query's
+    word numbers, single numbers and the constants of the nine terms. On a worker it has only what a stage needs.
     """
 
     vectors: Mapping[str, Float64s]
@@ -146,14 +147,19 @@ class Model:
         """A vector that is a single number."""
         return float(self.vectors[name][0])
 
-    def having(self, vectors: Mapping[str, Float64s | float]) -> Model:
+    def having(self, vectors: Vectors) -> Model:
         """The model with further vectors, or others in place of those of the same name."""
-        added = {name: np.atleast_1d(np.asarray(vector, dtype=np.float64)) for name, vector in vectors.items()}
-        return Model({**self.vectors, **added})
+        return Model({**self.vectors, **float_vectors(vectors)})
 
-    def without(self, *names: str) -> Model:
-        """The model without vectors that no later pass needs."""
-        return Model({name: vector for name, vector in self.vectors.items() if name not in names})
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Numbers of words and of harvested URLs."""
+        return len(self["idf"]), int(self.number("harvested"))
+
+
+def float_vectors(vectors: Vectors) -> dict[str, Float64s]:
+    """Vectors and single numbers as vectors, float64 each."""
+    return {name: np.atleast_1d(np.asarray(vector, dtype=np.float64)) for name, vector in vectors.items()}
 
 
 class Part:
@@ -246,31 +252,15 @@ def _scattered(places: Int64s, values: Int64s, size: int) -> Int64s:
     return vector
 
 
-def start_model(documents: Int64s, query: Int64s, harvested: int, semrank: Float64s) -> Model:
+def first_vectors(known: topic_lattice.Collection, harvested: int) -> Vectors:
     """The model before the first pass.
 
     Args:
-        documents: number of known URLs that have each word, int64[v].
-        query: numbers of the query's words.
+        known: the known URLs as a whole.
         harvested: h, the number of harvested URLs.
-        semrank: weight of each word in SemRank by the topic's lattice (`topic_lattice.told_weights`), float64[v].
     """
-    asked = np.zeros(len(documents))
-    asked[query] = 1.0
-    trained = np.zeros(harvested)
-    return Model({"idf": documents.astype(np.float64), "asked": asked, "trained": trained, "semrank": semrank})
-
-
-def _size_sums(part: Part, _: Model) -> Sums:
-    plain = part.known.current & ~part.known.described
-    return {"urls": np.array([len(part.known)], dtype=np.int64), "plain": _count(plain)}
-
-
-def _after_sizes(model: Model, sums: Sums) -> Model:
-    urls = int(sums["urls"][0])
-    idf = inverse_document_frequency(model["idf"].astype(np.int64), urls)
-    counts = {name: float(sums[name][0]) for name in ("urls", "plain")}
-    return model.having({"idf": idf, "asked": unit(model["asked"] * idf), **counts})
+    numbers = {"urls": known.urls, "others": known.others, "plain": known.plain, "harvested": harvested}
+    return {"idf": known.idf, "query": known.query.astype(np.float64), **numbers}
 
 
 def _seed_sums(part: Part, model: Model) -> Sums:
@@ -285,18 +275,19 @@ def _seed_sums(part: Part, model: Model) -> Sums:
         "holders": _column_sums(held[0], seeds, 0) + _column_sums(held[1], everybody, 0),
         "members": _count((np.diff(part.pages.indptr) > 0) & seeds) + _count(np.diff(told.indptr) > 0),
         "known": _column_sums(part.pages, known.described, bits),
-        "others": _count(part.trained & ~known.seed),
     }
 
 
-def _after_seeds(model: Model, sums: Sums) -> Model:
+def _after_seeds(model: Model, sums: Sums) -> Vectors:
     scale = 2.0 ** -sum_bits(int(model.number("urls")))
-    asked = model["asked"]
+    asked = np.zeros(len(model["idf"]))
+    query = model["query"].astype(np.int64)
+    asked[query] = model["idf"][query]
+    asked = unit(asked)
     members = float(sums["members"][0]) + float(asked.any())
     share = (sums["holders"] + (asked > 0)) / max(members, 1.0)
     topic = unit((sums["seeds"] * scale + asked) * share**CONSENSUS)
-    mean = unit(sums["known"] * scale) * float(sums["others"][0] > 0)
-    return model.without("asked").having({"topic": topic, "mean": mean, "others": float(sums["others"][0])})
+    return {"topic": topic, "mean": unit(sums["known"] * scale) * float(model.number("others") > 0)}
 
 
 def _likeness_sums(part: Part, model: Model) -> Sums:
@@ -310,15 +301,14 @@ def _likeness_sums(part: Part, model: Model) -> Sums:
     }
 
 
-def _after_likeness(model: Model, sums: Sums) -> Model:
+def _after_likeness(_: Model, sums: Sums) -> Vectors:
     others = np.flatnonzero(sums["others"])
     order = others[np.argsort(-sums["likeness"][others], kind="stable")]
     nearest, farthest = np.zeros(len(sums["others"])), np.zeros(len(sums["others"]))
     nearest[order[:FEEDBACK_PAGES]] = 1.0
     if len(order) > 1:
         farthest[order[len(order) // 2 :]] = 1.0
-    trained = sums["trained"].astype(np.float64)
-    return model.having({"trained": trained, "nearest": nearest, "farthest": farthest})
+    return {"trained": sums["trained"].astype(np.float64), "nearest": nearest, "farthest": farthest}
 
 
 def _feedback_sums(part: Part, model: Model) -> Sums:
@@ -328,11 +318,10 @@ def _feedback_sums(part: Part, model: Model) -> Sums:
     }
 
 
-def _after_feedback(model: Model, sums: Sums) -> Model:
+def _after_feedback(model: Model, sums: Sums) -> Vectors:
     topic = model["topic"] + FEEDBACK * unit(sums["nearest"].astype(np.float64))
     grading = topic - FAR * unit(sums["farthest"].astype(np.float64))
-    content = topic - BACKGROUND * model["mean"]
-    return model.without("mean", "nearest", "farthest").having({"content": content, "topic": grading})
+    return {"content": topic - BACKGROUND * model["mean"], "topic": grading}
 
 
 def _relevance_sums(part: Part, model: Model) -> Sums:
@@ -340,13 +329,13 @@ def _relevance_sums(part: Part, model: Model) -> Sums:
     return {"relevance": _scattered(part.places, relevance, part.known.harvested_count)}
 
 
-def _after_relevance(model: Model, sums: Sums) -> Model:
+def _after_relevance(model: Model, sums: Sums) -> Vectors:
     trained = np.flatnonzero(model["trained"])
     grade = np.zeros(len(model["trained"]))
     # A page alone is as relevant as any.
     ranks = _average_ranks(sums["relevance"][trained]) - 1 if len(trained) > 1 else np.ones(len(trained))
     grade[trained] = (ranks / max(len(trained) - 1, 1)) ** SHARPNESS
-    return model.having({"grade": grade})
+    return {"grade": grade}
 
 
 def _feature_sums(part: Part, model: Model) -> Sums:
@@ -364,7 +353,7 @@ def _feature_sums(part: Part, model: Model) -> Sums:
     return {**sums, "cited": _column_sums(links, grades, bits), "cites": _column_sums(links, part.trained, 0)}
 
 
-def _after_features(model: Model, sums: Sums) -> Model:
+def _after_features(model: Model, sums: Sums) -> Vectors:
     vectors: dict[str, Float64s | float] = {name: _contrast(sums, name) for name in _WORD_BLOCKS}
     for name in _PAGE_BLOCKS:
         for group in _GROUPS:
@@ -374,7 +363,7 @@ def _after_features(model: Model, sums: Sums) -> Model:
     cited = sums["cited"] * 2.0 ** -sum_bits(int(model.number("urls")))
     average = model["grade"].sum() / max(model["trained"].sum(), 1.0)
     vectors["cocitation"] = (cited - sums["cites"] * average) / (sums["cites"] + COCITATION_PRIOR)
-    return model.without("grade").having(vectors)
+    return vectors
 
 
 def _contrast(sums: Sums, name: str) -> Float64s:
@@ -390,8 +379,8 @@ def _linked_sums(part: Part, model: Model) -> Sums:
     }
 
 
-def _after_linked(model: Model, sums: Sums) -> Model:
-    return model.without(*sums).having({name: _contrast(sums, name) for name in _PAGE_BLOCKS})
+def _after_linked(_: Model, sums: Sums) -> Vectors:
+    return {name: _contrast(sums, name) for name in _PAGE_BLOCKS}
 
 
 def _guide_sums(part: Part, model: Model) -> Sums:
@@ -402,9 +391,9 @@ def _guide_sums(part: Part, model: Model) -> Sums:
     }
 
 
-def _after_guides(model: Model, sums: Sums) -> Model:
-    # The weights of words are not needed any more: from here on a block's vector has the worth of each harvested page.
-    return model.having({name: np.ldexp(sums[name].astype(np.float64), -GRADE_BITS) for name in _PAGE_BLOCKS})
+def _after_guides(_: Model, sums: Sums) -> Vectors:
+    # From here on a block's vector has the worth of each harvested page in place of the weights of words.
+    return {name: np.ldexp(sums[name].astype(np.float64), -GRADE_BITS) for name in _PAGE_BLOCKS}
 
 
 def _moment_sums(part: Part, model: Model) -> Sums:
@@ -412,8 +401,9 @@ def _moment_sums(part: Part, model: Model) -> Sums:
     content = part.pages @ model["content"]
     values = np.column_stack([raw_terms(part, model), content])
     plain, seen = known.current & ~known.described, known.current & known.described
-    groups = {"trained": part.trained, "plain": plain, "seen": seen, "seeds": known.seed & part.trained}
-    return {name: product_limbs(values[rows]) for name, rows in groups.items()}
+    groups = {"trained": part.trained, "plain": plain, "seen": seen}
+    limbs = {name: product_limbs(values[rows]) for name, rows in groups.items()}
+    return {**limbs, "seeds": product_limbs(content[known.seed & part.trained, None])}
 
 
 def raw_terms(part: Part, model: Model) -> Float64s:
@@ -439,9 +429,9 @@ def term_weights(model: Model) -> Float64s:
     return np.array([weight * (trust if name in LEARNED else 1.0) for name, weight in WEIGHTS.items()])
 
 
-def _after_moments(model: Model, sums: Sums) -> Model:
+def _after_moments(model: Model, sums: Sums) -> Vectors:
     count = len(_TERMS)
-    trained, plain, seen, seeds = (Moments(sums[name], count + 1) for name in ("trained", "plain", "seen", "seeds"))
+    trained, plain, seen = (Moments(sums[name], count + 1) for name in ("trained", "plain", "seen"))
     current = Moments(sums["plain"] + sums["seen"], count + 1)
     deviation = np.sqrt(np.diag(current.covariances)[:count])
     varies = deviation > LEAST_DEVIATION
@@ -457,17 +447,15 @@ def _after_moments(model: Model, sums: Sums) -> Model:
     variance = plain.count * (plain_variance + (plain_mean - mean) ** 2)
     variance += seen.count * (seen_variance + (seen_mean - mean) ** 2)
     spread = float(np.sqrt(max(variance, 0.0) / several))
-    return model.having(
-        {
-            "centre": centre,
-            "weights": weights,
-            "slope": slope,
-            "shift": shift,
-            "middle": mean,
-            "steepness": 1.0 / spread if spread > LEAST_DEVIATION else 0.0,
-            "like_seeds": LIKE_SEEDS * float(seeds.means[count]),
-        }
-    )
+    return {
+        "centre": centre,
+        "weights": weights,
+        "slope": slope,
+        "shift": shift,
+        "middle": mean,
+        "steepness": 1.0 / spread if spread > LEAST_DEVIATION else 0.0,
+        "like_seeds": LIKE_SEEDS * float(Moments(sums["seeds"], 1).means[0]),
+    }
 
 
 def _variance(moments: Moments, weights: Float64s) -> float:
@@ -507,23 +495,32 @@ class Pass:
         stage: what it does.
         sizes: names of the vectors it adds up, with their lengths, or `_WORDS` or `_HARVESTED`.
         sums: gives what a part of the URLs adds to each of them, or to some.
-        conclude: gives the model that follows.
+        conclude: gives the vectors that follow.
+        reads: stages of the passes whose vectors its sums need, beside the first ones.
+        concludes_with: stages of the passes whose vectors its conclusion needs, beside the first ones.
         harvested: whether only harvested URLs take part.
+        by_all: whether each worker that needs the vectors concludes by itself, as that takes no time.
         plain: whether it is for URLs whose content is not known, and left out where there is none to rank.
-        semrank: whether it, and what follows it, needs the weights of words in SemRank.
     """
 
     stage: str
     sizes: Mapping[str, int]
     sums: Callable[[Part, Model], Sums]
-    conclude: Callable[[Model, Sums], Model]
+    conclude: Callable[[Model, Sums], Vectors]
+    reads: tuple[str, ...] = ()
+    concludes_with: tuple[str, ...] = ()
     harvested: bool = False
+    by_all: bool = False
     plain: bool = False
-    semrank: bool = False
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether several parts add to one number: every page has words, but a place in the harvest is one page's."""
+        return _WORDS in self.sizes.values()
 
     def lengths(self, model: Model) -> dict[str, int]:
         """Length of each vector that is added up."""
-        lengths = {_WORDS: len(model["idf"]), _HARVESTED: len(model["trained"])}
+        lengths = dict(zip((_WORDS, _HARVESTED), model.widths, strict=True))
         return {name: lengths.get(size, size) for name, size in self.sizes.items()}
 
     def applies(self, model: Model) -> bool:
@@ -532,10 +529,9 @@ class Pass:
 
 
 PASSES = (
-    Pass("count URLs", {"urls": 1, "plain": 1}, _size_sums, _after_sizes),
     Pass(
         "add seeds",
-        {"seeds": _WORDS, "holders": _WORDS, "members": 1, "known": _WORDS, "others": 1},
+        {"seeds": _WORDS, "holders": _WORDS, "members": 1, "known": _WORDS},
         _seed_sums,
         _after_seeds,
     ),
@@ -544,12 +540,28 @@ PASSES = (
         dict.fromkeys(("trained", "others", "likeness"), _HARVESTED),
         _likeness_sums,
         _after_likeness,
+        reads=("add seeds",),
         harvested=True,
     ),
     Pass(
-        "add feedback", dict.fromkeys(("nearest", "farthest"), _WORDS), _feedback_sums, _after_feedback, harvested=True
+        "add feedback",
+        dict.fromkeys(("nearest", "farthest"), _WORDS),
+        _feedback_sums,
+        _after_feedback,
+        reads=("compare with seeds",),
+        concludes_with=("add seeds",),
+        harvested=True,
     ),
-    Pass("grade pages", {"relevance": _HARVESTED}, _relevance_sums, _after_relevance, harvested=True, plain=True),
+    Pass(
+        "grade pages",
+        {"relevance": _HARVESTED},
+        _relevance_sums,
+        _after_relevance,
+        reads=("add feedback",),
+        concludes_with=("compare with seeds",),
+        harvested=True,
+        plain=True,
+    ),
     Pass(
         "add features",
         {
@@ -559,6 +571,8 @@ PASSES = (
         },
         _feature_sums,
         _after_features,
+        reads=("compare with seeds", "grade pages"),
+        concludes_with=("compare with seeds", "grade pages"),
         plain=True,
     ),
     Pass(
@@ -566,6 +580,7 @@ PASSES = (
         {f"{name}-{group}": _WORDS for name in _PAGE_BLOCKS for group in _GROUPS},
         _linked_sums,
         _after_linked,
+        reads=("add features",),
         harvested=True,
         plain=True,
     ),
@@ -574,15 +589,18 @@ PASSES = (
         dict.fromkeys(_PAGE_BLOCKS, _HARVESTED),
         _guide_sums,
         _after_guides,
+        reads=("add linking pages",),
         harvested=True,
+        by_all=True,
         plain=True,
     ),
     Pass(
         "measure terms",
-        dict.fromkeys(("trained", "plain", "seen", "seeds"), _LIMBED),
+        {**dict.fromkeys(("trained", "plain", "seen"), _LIMBED), "seeds": _MEAN_LIMBED},
         _moment_sums,
         _after_moments,
-        semrank=True,
+        reads=("compare with seeds", "add feedback", "add features", "weigh linking pages"),
+        by_all=True,
     ),
 )
 """The passes in their order."""
@@ -690,17 +708,14 @@ def _page_counts(pages: sparse.csr_array, one: str, several: str) -> pa.Array:
 
 def learned(facts: Facts) -> tuple[Part, Model]:
     """The URLs of a crawl in memory, and the results of all passes."""
-    known = facts.descriptions
-    semrank = topic_lattice.lattice_of_facts(facts).told_centre
-    model = start_model(facts.document_counts, facts.query, known.harvested_count, semrank)
+    known, lattice = facts.descriptions, topic_lattice.lattice_of_facts(facts)
+    model = Model({}).having(first_vectors(lattice.known, known.harvested_count))
+    model = model.having({"semrank": lattice.told_centre})
     part = Part(known, model["idf"])
-    for number, step in enumerate(PASSES):
+    for step in PASSES:
         if step.applies(model):
-            found = step.sums(part, model)
             empty = {name: np.zeros(size, dtype=np.int64) for name, size in step.lengths(model).items()}
-            model = step.conclude(model, {**empty, **found})
-        if number == 0:
-            part = Part(known, model["idf"])
+            model = model.having(step.conclude(model, {**empty, **step.sums(part, model)}))
     return part, model
 
 

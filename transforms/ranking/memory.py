@@ -26,3 +26,9 @@ GRAPH = Held("graph", 9.0, "--level host, or --host-quality equal")
 
 # At most 100 seeds and 40 nearest pages: the concepts of their words take several times what the words do.
 TOPIC_LATTICE = Held("topic's lattice", OTHER_FACTOR, DESCRIBED.lower, {"seeds": 55.0, "near": 55.0})
+
+# Vectors, and a runner may hand on a collection as one sequence of bytes.
+MODEL = Held("model of the default ranker", 2.4, DESCRIBED.lower)
+
+# Up to 17 vectors of sums by word and by harvested page, and up to 10 that follow from them.
+SUMS = Held("sums of the default ranker", 4.0, DESCRIBED.lower, {"first": 15.0, "sums": 1.5})

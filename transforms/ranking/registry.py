@@ -31,12 +31,12 @@ SEMRANK = "semrank"
 DEFAULT_ONTOLOGY = "e-commerce"
 
 DESCRIPTIONS, NODES, LINKS, CLICK_EDGES, CONTEXTS = "descriptions", "nodes", "links", "click_edges", "contexts"
-TOLD_WEIGHTS = "told_weights"
+TOPIC_LATTICE = "topic_lattice"
 """Facts that a round makes only for rankers that need them.
 
 `descriptions` come with their `vocabulary` and the `harvested` URLs; `nodes` are the known URLs with their hosts;
-`links` are all followed links of the web; `contexts` are SemRank's; `told_weights` are what words weigh
-in SemRank by the topic's lattice.
+`links` are all followed links of the web; `contexts` are SemRank's; `topic_lattice` has the `word_weights` of SemRank
+by the topic's lattice, and the `sizes` of the known URLs.
 """
 
 
@@ -112,7 +112,7 @@ RANKERS: dict[str, Ranker] = {
             "focused",
             "words, links and clicks, weighted by how well they have predicted relevant pages so far; the default",
             "focused_beam",
-            TOLD_WEIGHTS,
+            TOPIC_LATTICE,
             threshold=0.5,
             options=frozenset({"precision"}),
         ),

@@ -48,8 +48,7 @@ class MakeTopicLattice(beam.PTransform[Any, Any]):
         begun = inputs["descriptions"] | MapTables(
             "list seeds", _seeds, sides=widths, prepare=_Seeds.of, tags=(MAIN, _SIZES), holds=DESCRIBED
         )
-        seeds = {"objects": begun[MAIN]} | GatherTables("choose seeds", topic_lattice.first_seeds)
-        known = {**widths, "sizes": begun[_SIZES], "seeds": seeds}
+        known = {**widths, "sizes": begun[_SIZES], "seeds": begun[MAIN]}
         lattice = partial(_prepared, query=self._query)
         compared = inputs["descriptions"] | MapTables(
             "compare harvested pages",
@@ -157,7 +156,7 @@ class RankByTopicLattice(beam.PTransform[Any, Any]):
         return {MAIN: rows, CONCEPTS: concepts}
 
 
-class WeighToldWords(beam.PTransform[Any, Any]):
+class WeighWords(beam.PTransform[Any, Any]):
     """Weights of words in SemRank of URLs whose content is not known, one table of `topic_lattice.WEIGHT_SCHEMA`.
 
     The input is the result of `MakeTopicLattice`.
@@ -168,7 +167,7 @@ class WeighToldWords(beam.PTransform[Any, Any]):
 
     def __init__(self, *, query: list[str]) -> None:
         super().__init__("weigh words by topic's lattice")
-        self._weights = partial(_told_weights, query=query)
+        self._weights = partial(_word_weights, query=query)
 
     def expand(self, lattice: dict[str, Collection]) -> Collection:
         """Applies the step."""
@@ -192,7 +191,7 @@ def _prepared(
     query: list[str],
 ) -> _Prepared:
     known = topic_lattice.Collection.of_parts(Vocabulary.of_table(vocabulary), query, sizes)
-    objects = topic_lattice.OBJECT_SCHEMA.empty_table() if seeds is None else seeds
+    objects = topic_lattice.first_seeds(seeds)
     return _Prepared(
         topic_lattice.TopicLattice(known, objects, near, told, relatives), Widths.of(vocabulary, harvested)
     )
@@ -206,8 +205,10 @@ class _Seeds(NamedTuple):
 
     @classmethod
     def of(cls, vocabulary: pa.Table | None, harvested: pa.Table | None) -> _Seeds:
-        seeds = [] if harvested is None else int64s(harvested.filter(harvested["seed"])["url_id"])
-        return cls(Widths.of(vocabulary, harvested), pa.array(np.sort(seeds)[: topic_lattice.MOST_SEEDS], pa.int64()))
+        seeds = np.zeros(0, dtype=np.int64)
+        if harvested is not None:
+            seeds = np.sort(int64s(harvested.filter(harvested["seed"])["url_id"]))
+        return cls(Widths.of(vocabulary, harvested), pa.array(seeds[: topic_lattice.MOST_SEEDS]))
 
 
 def _seeds(table: pa.Table, prepared: _Seeds) -> Iterator[tuple[str, pa.Table]]:
@@ -273,8 +274,8 @@ def _relatives(pairs: pa.Table | None, words: pa.Table | None) -> Iterator[pa.Ta
         yield topic_relations.relatives(topic_relations.added_pairs(pairs), words)
 
 
-def _told_weights(*, query: list[str], **tables: pa.Table | None) -> pa.Table:
-    return topic_lattice.told_weights(_prepared(**tables, query=query).lattice)
+def _word_weights(*, query: list[str], **tables: pa.Table | None) -> pa.Table:
+    return topic_lattice.word_weights(_prepared(**tables, query=query).lattice)
 
 
 def _concepts(*, query: list[str], **tables: pa.Table | None) -> pa.Table:

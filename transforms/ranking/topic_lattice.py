@@ -245,7 +245,7 @@ def told_sums(known: Descriptions, collection: Collection) -> pa.Table:
     return pa.table([words, sums], schema=SUM_SCHEMA)
 
 
-def told_weights(lattice: TopicLattice) -> pa.Table:
+def word_weights(lattice: TopicLattice) -> pa.Table:
     """Weights of words in SemRank of URLs whose content is not known, a table of `WEIGHT_SCHEMA` without zeros."""
     weights = lattice.told_centre
     words = np.flatnonzero(weights)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import Float64s, Int64s, column_array, int64s, sum_by_key
+from semrank.transforms.columnar.arrays import Float64s, Int64s, bools, column_array, int64s, sum_by_key
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.reasons import Term
@@ -90,8 +90,7 @@ class Vocabulary:
 
     def numbers(self, words: Iterable[str]) -> Int64s:
         """Numbers of words, ascending, each once; unknown words have none."""
-        places = pc.index_in(pa.array(sorted(set(words)), pa.string()), value_set=self.words)
-        return np.unique(int64s(places.drop_null()))
+        return np.flatnonzero(bools(pc.is_in(self.words, value_set=pa.array(sorted(set(words)), pa.string()))))
 
 
 @dataclass(frozen=True, eq=False)

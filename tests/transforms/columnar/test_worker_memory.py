@@ -140,6 +140,28 @@ def test_what_does_not_fit_is_refused_before_it_is_there() -> None:
     assert 1 < alive.most <= fitting + 2 < PARTS // 4
 
 
+def count_streams(**streams: Iterator[pa.Table]) -> pa.Table:
+    return pa.table({"rows": [sum(table.num_rows for table in tables) for tables in streams.values()]})
+
+
+def test_a_stage_that_streams_holds_one_table_at_a_time_and_is_refused_alike() -> None:
+    def gathered(limit: int, alive: Alive) -> list[pa.Table]:
+        names = ("isa", "part_of")
+        stage = columnar_beam._GatherDoFn(
+            "add", columnar_beam._as_it_is, names, count_streams, holds=RELATIONS, streams=True
+        )
+        stage.start_bundle()
+        stage.worker_memory = limit
+        return list(stage.process(0, alive.tables(), parts()))
+
+    alive = Alive()
+    (table,) = gathered(OWN_BYTES + 100 * MIB, alive)
+    assert table["rows"].to_pylist() == [PARTS * PART_ROWS] * 2
+    assert alive.most <= 2
+    with pytest.raises(InputError, match=r"expected 239\.2 MiB.*isa 7\.629 MiB, part_of 7\.629 MiB"):
+        gathered(OWN_BYTES + 8 * MIB, Alive())
+
+
 @pytest.mark.parametrize("limit", [None, OWN_BYTES + 30 * MIB])
 def test_every_step_of_a_pipeline_keeps_to_the_limit(limit: int | None) -> None:
     pipeline = beam.Pipeline(runner="apache_beam.runners.portability.fn_api_runner.FnApiRunner")

@@ -58,7 +58,7 @@ def test_rows_bring_the_vectors_back(parts: list[list[int]]) -> None:
     numbers = np.array(parts, dtype=np.int64).reshape(-1, 5)
     tables = [exact_sums.sum_rows({"second": row[3:], "first": row[:3]}, SIZES) for row in numbers]
     rows = exact_sums.added_sums(pa.concat_tables([exact_sums.SUM_SCHEMA.empty_table(), *tables]))
-    found = exact_sums.sum_vectors(rows, SIZES)
+    found = exact_sums.sum_vectors([rows], SIZES)
     assert list(found) == list(SIZES)
     assert np.concatenate(list(found.values())).tolist() == numbers.sum(axis=0).tolist()
-    assert exact_sums.sum_vectors(None, SIZES)["first"].tolist() == [0, 0, 0]
+    assert exact_sums.sum_vectors([], SIZES)["first"].tolist() == [0, 0, 0]

@@ -28,7 +28,7 @@ from semrank.transforms.ranking import exact_sums, focused, topic_lattice
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.focused_beam import RankByFocused
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
-from semrank.transforms.ranking.topic_beam import MakeTopicLattice, WeighToldWords
+from semrank.transforms.ranking.topic_beam import MakeTopicLattice, WeighWords
 from tests.support.description_tables import description_table
 from tests.support.small_crawls import Crawl, Page, crawls, random_crawl
 
@@ -369,8 +369,8 @@ def distributed(facts: Facts, query: tuple[str, ...], partitions: int, folder: P
             name: pipeline | name >> beam.Create(rows).with_output_types(pa.Table) for name, rows in tables.items()
         }
         lattice = inputs | MakeTopicLattice(query=list(query), partitions=partitions)
-        inputs["told_weights"] = lattice | WeighToldWords(query=list(query))
-        scored = inputs | RankByFocused(query=list(query))
+        inputs |= {"word_weights": lattice | WeighWords(query=list(query)), "sizes": lattice["sizes"]}
+        scored = inputs | RankByFocused(query=list(query), partitions=partitions)
         {"rows": scored} | WriteOne("write", str(folder), _sorted)
     return pq.read_table(folder)
 
@@ -405,8 +405,9 @@ def test_parts_add_up(crawl: Crawl, parts: int, chance: random.Random) -> None:
     tables = tables_of(facts, parts, chance)["descriptions"]
     known = facts.descriptions
     cut = [known.select(np.isin(known.url, table["url_id"].to_numpy())) for table in tables]
-    semrank = topic_lattice.lattice_of_facts(facts).told_centre
-    model = focused.start_model(facts.document_counts, facts.query, known.harvested_count, semrank)
+    lattice = topic_lattice.lattice_of_facts(facts)
+    model = focused.Model({}).having(focused.first_vectors(lattice.known, known.harvested_count))
+    model = model.having({"semrank": lattice.told_centre})
     for step in focused.PASSES:
         if step.applies(model):
             rows = [
@@ -414,6 +415,6 @@ def test_parts_add_up(crawl: Crawl, parts: int, chance: random.Random) -> None:
                 for part in cut
             ]
             added = exact_sums.added_sums(pa.concat_tables(rows))
-            model = step.conclude(model, exact_sums.sum_vectors(added, step.lengths(model)))
+            model = model.having(step.conclude(model, exact_sums.sum_vectors([added], step.lengths(model))))
     scored = [focused.score_part(focused.Part(part, model["idf"]), model, facts.words) for part in cut]
     assert pa.concat_tables(scored).sort_by("url_id").equals(focused.rank(facts))
