@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLICKS, LINKS, PAGES, TOPICS, TableSchema
 from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.columnar.ids import mix_bits
 
 Floats = npt.NDArray[np.float64]
 
@@ -54,7 +55,12 @@ FETCHED = 0.5
 KEYWORDS_PER_PAGE = 15
 TEXT_WORDS = 120
 TOPIC_WORDS = 400
-"""Words that a topic has of its own."""
+"""Words that a topic has beside the common ones; no other topic has them up to `APART_TOPICS` topics."""
+
+APART_TOPICS = 50
+VOCABULARY_EXPONENT = 0.6
+"""More topics share words: their vocabulary grows as topics^0.6, as that of English texts does with their length
+(Heaps' law, 0.4 to 0.6; Baeza-Yates, Ribeiro-Neto, Modern Information Retrieval, 1999)."""
 
 COMMON_WORDS = 20_000
 """Words that all topics share."""
@@ -177,9 +183,22 @@ def words(numbers: Int64s) -> pa.Array:
     return pc.binary_join_element_wise(*syllables, "")
 
 
+def _topical_words(topics: int) -> int:
+    """Number of words that the topics have together."""
+    return int(TOPIC_WORDS * min(topics, APART_TOPICS * (topics / APART_TOPICS) ** VOCABULARY_EXPONENT))
+
+
+def _word_of_topic(topic: Int64s, rank: Int64s, topics: int) -> Int64s:
+    """Number of the word with a rank in each topic, below `_topical_words`."""
+    numbers = topic * TOPIC_WORDS + rank
+    if topics <= APART_TOPICS:
+        return numbers
+    return (mix_bits(numbers.astype(np.uint64)) % np.uint64(_topical_words(topics))).astype(np.int64)
+
+
 def _vocabulary(topics: int) -> pa.Array:
-    """All words: those of topic t at t * TOPIC_WORDS and on, the common ones after all topics' own."""
-    return words(np.arange(topics * TOPIC_WORDS + COMMON_WORDS, dtype=np.int64))
+    """All words: those of topics, then the common ones."""
+    return words(np.arange(_topical_words(topics) + COMMON_WORDS, dtype=np.int64))
 
 
 def page_topics(pages: Int64s, topics: int) -> Int64s:
@@ -206,7 +225,7 @@ def _drawn_words(rng: np.random.Generator, topic: Int64s, topics: int) -> Int64s
     own = rng.random(len(topic)) < OWN_TOPIC
     random = rng.random(len(topic))
     rank = power_law_ranks(random, np.where(own, TOPIC_WORDS, COMMON_WORDS), WORD_EXPONENT)
-    return np.where(own, topic * TOPIC_WORDS, topics * TOPIC_WORDS) + rank
+    return np.where(own, _word_of_topic(topic, rank, topics), _topical_words(topics) + rank)
 
 
 def fetched_pages(web: Web, first: int, last: int) -> Int64s:
@@ -270,9 +289,8 @@ def links_piece(web: Web, first: int, last: int) -> pa.Table:
     degree = np.minimum(np.floor(drawn + rng.random(len(pages))), 500).astype(np.int64)
     source = np.repeat(pages, degree)
     target = popular_pages(rng, page_topics(source, web.topics), web.pages, web.topics)
-    anchor = page_topics(target, web.topics) * TOPIC_WORDS + power_law_ranks(
-        rng.random(len(target)), TOPIC_WORDS, WORD_EXPONENT
-    )
+    rank = power_law_ranks(rng.random(len(target)), TOPIC_WORDS, WORD_EXPONENT)
+    anchor = _word_of_topic(page_topics(target, web.topics), rank, web.topics)
     columns = {
         "source_url": page_urls(source, web.hosts),
         "target_url": page_urls(target, web.hosts),
@@ -296,9 +314,8 @@ def _queries(log: ClickLog) -> pa.Array:
     rng = _generator(log.seed, _QUERIES)
     topic = np.repeat(np.arange(log.topics, dtype=np.int64), log.queries_per_topic)
     lengths = rng.integers(1, 4, count)
-    numbers = np.repeat(topic, lengths) * TOPIC_WORDS + power_law_ranks(
-        rng.random(int(lengths.sum())), TOPIC_WORDS, WORD_EXPONENT
-    )
+    rank = power_law_ranks(rng.random(int(lengths.sum())), TOPIC_WORDS, WORD_EXPONENT)
+    numbers = _word_of_topic(np.repeat(topic, lengths), rank, log.topics)
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
     return pc.binary_join(pa.ListArray.from_arrays(offsets, words(numbers)), " ")
 

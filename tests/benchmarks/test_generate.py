@@ -160,3 +160,14 @@ def test_the_command(tmp_path: Path) -> None:
     refused = command("web", "--pages", "3", "--output", str(tmp_path / "none"))
     assert refused.returncode == 2
     assert refused.stderr.count("\n") == 1
+
+
+def test_few_topics_have_words_of_their_own_and_many_share_them() -> None:
+    def distinct(topics: int) -> int:
+        topic = np.repeat(np.arange(topics), generate.TOPIC_WORDS)
+        rank = np.tile(np.arange(generate.TOPIC_WORDS), topics)
+        return len(np.unique(generate._word_of_topic(topic, rank, topics)))
+
+    assert distinct(10) == 10 * generate.TOPIC_WORDS
+    assert distinct(50) == 50 * generate.TOPIC_WORDS
+    assert distinct(500) / distinct(50) == pytest.approx(10**generate.VOCABULARY_EXPONENT, rel=0.1)
