@@ -1,10 +1,11 @@
-"""The local runner: against Beam's own runner, one worker, an earlier commit, and a cluster.
+"""The local runner: against Beam's own runner, one worker, an earlier commit, and a cluster; what SemRank's terms cost.
 
     python -m benchmarks local_runner [--pages N] [--earlier COMMIT]
 
 A round of the sample is compared with the same round by Beam's runner and on a Flink cluster of its own, a large web's
-ingest and round with two workers are compared with one worker's. All of these write the same bytes. An earlier commit
-ranks the large web by its own code, with the same packages, from the same files.
+ingest and round with two workers are compared with one worker's. All of these write the same bytes. A round with
+SemRank's terms is compared with one without. An earlier commit ranks the large web by its own code, with the same
+packages, from the same files.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ RUNNER_AIM = 0.3
 WORKERS_AIM = 0.6
 """Of the time with one worker."""
 
+TERMS_AIM = 1.15
+"""Of the time without SemRank's terms."""
+
 EARLIER_AIM, EARLIER_MEMORY_AIM = 0.4, 0.5
 """Of an earlier commit's time and memory; meant for the last commit before this runner."""
 
@@ -37,7 +41,8 @@ FLINK_SECONDS = 30.0
 
 _ROOT = Path(__file__).resolve().parents[1]
 _SEMRANK = (sys.executable, "-m", "semrank.pipelines.cli")
-_ROUND = ("--no-semrank-terms", "--quiet", "--overwrite")
+_ROUND = ("--quiet", "--overwrite")
+_TERMS, _NO_TERMS = "--semrank-terms", "--no-semrank-terms"
 
 
 def run(*, quick: bool = False, pages: int | None = None, earlier: str | None = None) -> list[Result]:
@@ -52,7 +57,7 @@ def run(*, quick: bool = False, pages: int | None = None, earlier: str | None = 
     repeats = 1 if quick else REPEATS
     with tempfile.TemporaryDirectory() as folder:
         sample, web = Path(folder) / "sample", Path(folder) / "web"
-        results = [_sample(sample, repeats), _flink(sample, quick=quick), *_workers(web, pages)]
+        results = [_sample(sample, repeats), _flink(sample, quick=quick), *_workers(web, pages), _terms(web, pages)]
         if earlier is not None:
             results.append(_earlier(web, pages, earlier))
     return results
@@ -70,8 +75,8 @@ def _sample(folder: Path, repeats: int) -> Result:
     return ours.against(beams, "local_runner: rank the sample", "Beam's FnApiRunner", RUNNER_AIM, "start included", {})
 
 
-def _ranking(snapshot: Path, seeds: Path) -> tuple[str, ...]:
-    return (*_SEMRANK, "rank", "--snapshot", str(snapshot), "--seeds", str(seeds), *_ROUND)
+def _ranking(snapshot: Path, seeds: Path, terms: str = _NO_TERMS) -> tuple[str, ...]:
+    return (*_SEMRANK, "rank", "--snapshot", str(snapshot), "--seeds", str(seeds), terms, *_ROUND)
 
 
 def _flink(folder: Path, *, quick: bool) -> Result:
@@ -112,6 +117,17 @@ def _workers(folder: Path, pages: int) -> list[Result]:
     return results
 
 
+def _terms(folder: Path, pages: int) -> Result:
+    """A round of the web of `_workers` with SemRank's terms by the topic's lattice against one without."""
+    sides = [
+        Command((*_ranking(folder / "snapshot", folder / "seeds.txt", terms), "--output", f"{folder}/rank{terms}"))
+        for terms in (_TERMS, _NO_TERMS)
+    ]
+    with_terms, without = interleaved(sides, 1)
+    name = "local_runner: rank with SemRank's terms"
+    return with_terms.against(without, name, "without them", TERMS_AIM, f"{pages:,} pages", {})
+
+
 def _earlier(folder: Path, pages: int, commit: str) -> Result:
     """A round with the default number of workers against an earlier commit's, each from a snapshot of its own."""
     checkout = folder / "earlier"
@@ -124,7 +140,7 @@ def _earlier(folder: Path, pages: int, commit: str) -> Result:
     ours, peer = interleaved(
         [
             Command((*_ranking(folder / "snapshot", seeds), "--output", f"{folder}/ours")),
-            Command((*ranking, *_ROUND, "--output", f"{folder}/theirs")),
+            Command((*ranking, _NO_TERMS, *_ROUND, "--output", f"{folder}/theirs")),
         ],
         1,
     )

@@ -27,6 +27,7 @@ def test_it_compares_runners_and_workers() -> None:
         ("rank the sample on Flink", "the local runner", None),
         ("rank, two workers", "one worker", 0.6),
         ("ingest, two workers", "one worker", 0.6),
+        ("rank with SemRank's terms", "without them", 1.15),
     ]
     assert 0 < (results[0]["cpu_ratio"] or 0) < 1
 
