@@ -22,17 +22,18 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
 from benchmarks.harness import Result, compare
 from benchmarks.round_growth import EXPONENT_AIM, GROWTH, PAGES_PER_QUEUE_URL, write_web_and_seeds
 from benchmarks.watch import Watch
+from semrank.transforms.columnar.idfilter import MAX_BITS
 from semrank.transforms.columnar.worker_memory import OTHER, OWN_BYTES, Held, shown_bytes
+from semrank.transforms.context.memory import HARVEST
 from semrank.transforms.ranking.focused import PASSES
-from semrank.transforms.ranking.memory import LATTICE
-from semrank.transforms.weblog.memory import RELATIONS
+from semrank.transforms.ranking.memory import HIERARCHY, LATTICE
 
 SIZES = (10_000, 100_000)
 QUICK_SIZES = (1_000, 10_000)
@@ -59,7 +60,7 @@ SURE_SECONDS = 5.0
 SERIAL = frozenset(
     {
         *("number words", "layer keywords", "plan base lattice", "plan current lattice"),
-        *("write relations", "write keywords", "write base concepts", "write rejects", "find unknown queue URLs"),
+        *("write keywords", "write base concepts", "write rejects", "find unknown queue URLs"),
         *("follow aliases", "gather wanted content", "cut order", "number ranges", "begin model"),
         *(f"conclude: {step.stage}" for step in PASSES if not step.by_all),
     }
@@ -364,14 +365,26 @@ def _stage_lines(series: Sequence[Run]) -> Iterator[str]:
         yield f"  {name:<34} {stage.seconds:>8.2f} {sizes}  {grown}"
 
 
+def _filtering(held: Held) -> Held:
+    """A state with a filter of ids, which has a largest size."""
+    return replace(held, most_working=round(held.factor * MAX_BITS / 8))
+
+
+_STATES = {
+    "write keywords": HIERARCHY,
+    **dict.fromkeys(("score current lattice", "score conditional databases"), LATTICE),
+    **dict.fromkeys(("read words of pages", "choose click edges", "choose clicked words"), _filtering(HARVEST)),
+    **{"read words of anchors": _filtering(HARVEST), "choose clicked links": _filtering(OTHER)},
+}
+"""Stage -> what it holds, for those that hold most."""
+
+
 def _held_by(name: str) -> Held:
-    """What a stage holds, of those that hold most."""
-    states = {"write relations": RELATIONS, "score current lattice": LATTICE, "score conditional databases": LATTICE}
-    return states.get(name, OTHER)
+    return _STATES.get(name, OTHER)
 
 
 def _tables(name: str, stage: Stage) -> int:
-    """What a stage holds, without the memory of its work where that is at its most."""
+    """What a stage holds, without the memory of its work, or its filter, where that is at its most."""
     held = max(0, stage.held_bytes - OWN_BYTES)
     most = _held_by(name).most_working
     return held - most if held > most else held

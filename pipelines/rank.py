@@ -106,9 +106,9 @@ from semrank.transforms.ranking import registry
 from semrank.transforms.ranking.beam import (
     RankBySemRank,
     WriteConcepts,
+    WriteRelations,
     base_concept_rows,
     keyword_rows,
-    relation_rows,
 )
 from semrank.transforms.ranking.graph_beam import RateHosts
 from semrank.transforms.ranking.memory import HIERARCHY, NAMED_LATTICE
@@ -119,7 +119,6 @@ from semrank.transforms.ranking.topic_beam import CONCEPTS as TOPIC_CONCEPTS
 from semrank.transforms.ranking.topic_beam import MakeTopicLattice, RankByTopicLattice, RelateWords, WeighWords
 from semrank.transforms.weblog.beam import ClickFacts, LearnRelations, ReadClickFacts
 from semrank.transforms.weblog.clicks import WordsOf
-from semrank.transforms.weblog.memory import RELATIONS as HELD_RELATIONS
 from semrank.transforms.weblog.memory import VOCABULARY
 
 EXAMPLES = """\
@@ -716,7 +715,7 @@ def _ranked_by_concepts(
         partitions=partitions,
         write_lattices=config.write_lattices,
     )
-    named | WriteOne("write relations", files.join(output, "relations"), relation_rows, holds=HELD_RELATIONS)
+    named | WriteRelations(files.join(output, "relations"))
     named | WriteOne(
         "write keywords",
         files.join(output, "keywords"),

@@ -35,10 +35,10 @@ def held(size: int) -> int:
 RUNS = [
     a_run("ingest", 1_000, {"read sources": Stage(1.0, 100)}),
     a_run("ingest", 10_000, {"read sources": Stage(10.0, 1_000)}),
-    a_run("rank", 1_000, {"score": Stage(0.1), "write relations": Stage(1.0, 0, held(1_000))}, queue=10),
-    a_run("rank", 10_000, {"score": Stage(10.0), "write relations": Stage(5.0, 0, held(20_000))}, queue=100),
-    a_run("rank", 1_000, {"score": Stage(0.1), "write relations": Stage(1.0, 0, held(1_000))}, queue=7),
-    a_run("rank", 10_000, {"score": Stage(0.1), "write relations": Stage(5.0, 0, held(1_000))}, queue=7),
+    a_run("rank", 1_000, {"score": Stage(0.1), "write keywords": Stage(1.0, 0, held(1_000))}, queue=10),
+    a_run("rank", 10_000, {"score": Stage(10.0), "write keywords": Stage(5.0, 0, held(20_000))}, queue=100),
+    a_run("rank", 1_000, {"score": Stage(0.1), "write keywords": Stage(1.0, 0, held(1_000))}, queue=7),
+    a_run("rank", 10_000, {"score": Stage(0.1), "write keywords": Stage(5.0, 0, held(1_000))}, queue=7),
 ]
 
 
@@ -80,11 +80,11 @@ def test_machines_are_as_many_as_the_hours_need() -> None:
 def test_what_does_not_fit_is_told_with_what_lowers_it() -> None:
     assumed = Assumptions(machine_bytes=8 * GIB, cpus=8)
     plan = scale.one_round(RUNS, 10**9, assumed)
-    assert list(plan.too_large) == ["write relations"]
-    assert plan.too_large["write relations"] == plan.held_bytes > GIB
+    assert list(plan.too_large) == ["write keywords"]
+    assert plan.too_large["write keywords"] == plan.held_bytes > GIB
     text = "\n".join(scale.plan_lines(plan, assumed))
     assert "1,000,000,000 pages: one round, a queue of 10,000,000 URLs" in text
-    assert "does not fit: write relations" in text
+    assert "does not fit: write keywords" in text
     assert "lower it by a larger --min-relation-support" in text
 
 
@@ -142,7 +142,7 @@ def test_growth_is_told_by_run_and_stage() -> None:
     lines = list(scale.growth_lines(RUNS))
     assert "ingest, local:" in lines
     assert "rank, local, 7 queue URLs:" in lines
-    (grown,) = [line for line in lines if "write relations" in line and "1.30" in line]
+    (grown,) = [line for line in lines if "write keywords" in line and "1.30" in line]
     assert "0.70" in grown
 
 
@@ -152,7 +152,7 @@ def test_a_step_is_a_comparison() -> None:
     assert result["cpu_ratio"] == pytest.approx(15.0 / 1.1)
     assert result["aim"] == pytest.approx(10**1.1)
     assert result["counts"] == {"frontier": 10_000 // 7}
-    assert "held by 'write relations'" in result["note"]
+    assert "held by 'write keywords'" in result["note"]
 
 
 def test_commands_are_watched(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_commands_are_watched(tmp_path: Path) -> None:
         assert run.peak_bytes["command"] / 2 < peak <= run.peak_bytes["command"]
         assert json.loads(json.dumps(asdict(run))) == asdict(run)
     assert runs[1].queue == 3
-    assert runs[1].stages["write relations"].held_bytes > OWN_BYTES
+    assert runs[1].stages["write keywords"].held_bytes > OWN_BYTES
 
 
 def test_a_command_that_fails_is_told(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ ABOVE, BELOW = 4.0, 1.05
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["--profile=paper-2013"], {"write relations", "score current lattice", "write keywords"}),
+        (["--profile=paper-2013"], {"score current lattice", "write keywords"}),
         (["--no-semrank-terms"], {"conclude: add features", "score by focused"}),
         (["--ranker=pagerank"], {"score by pagerank"}),
     ],
@@ -175,7 +175,7 @@ def test_formulas_tell_what_is_held(options: list[str], expected: set[str], web:
 
 def test_the_local_runner_holds_no_more(web: Input, tmp_path: Path) -> None:
     held = held_by_stages(web.arguments(tmp_path / "round", "--profile=paper-2013", "--workers=1", few=True), tmp_path)
-    assert {"write relations", "score current lattice"} <= set(held)
+    assert {"write keywords", "score current lattice"} <= set(held)
     for stage, (peak, formula) in held.items():
         assert peak <= BELOW * formula, stage
 
@@ -233,12 +233,12 @@ def test_every_state_is_held_by_a_stage(web: Input, tmp_path: Path) -> None:
 
 def test_a_refusal_on_a_cluster_is_told_as_one_here() -> None:
     """A runner hands a worker's error on as text, with the step and Java's part of the story around it."""
-    refusal = "--worker-memory: found 145 MiB, expected 158 MiB, which 'write relations' takes on a worker (relations)"
+    refusal = "--worker-memory: found 145 MiB, expected 158 MiB, which 'write keywords' takes on a worker (vocabulary)"
     text = (
         "Pipeline job-7 failed in state FAILED: java.lang.RuntimeError: Error received from SDK harness for "
         'instruction 4: Traceback (most recent call last):\n  File "x.py", line 3, in check\n    raise InputError(\n'
         f"semrank.schemas.errors.InputError: {refusal} "
-        "[while running 'write relations/write/gather']\n\n"
+        "[while running 'write keywords/write/gather']\n\n"
         "\tat org.apache.beam"
     )
     error = _user_error(RuntimeError(text))

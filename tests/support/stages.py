@@ -11,12 +11,11 @@ from semrank.transforms.context.memory import DESCRIBED, HARVEST
 from semrank.transforms.crawls.memory import MOVES
 from semrank.transforms.lattice.memory import CONTEXT
 from semrank.transforms.ranking.memory import GRAPH, HIERARCHY, LATTICE, MODEL, NAMED_LATTICE, SUMS, TOPIC_LATTICE
-from semrank.transforms.weblog.memory import RELATIONS, VOCABULARY
+from semrank.transforms.weblog.memory import VOCABULARY
 
 HELD = (
     HARVEST,
     VOCABULARY,
-    RELATIONS,
     HIERARCHY,
     CONTEXT,
     LATTICE,

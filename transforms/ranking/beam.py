@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.schemas.tables import CONCEPTS, KEYWORDS, RELATIONS, conform
-from semrank.transforms.columnar.arrays import MAIN, column_array, int64s
+from semrank.schemas.tables import CONCEPTS, KEYWORDS, conform
+from semrank.transforms.columnar.arrays import MAIN, int64s
 from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables, MergePartitions, WritePartitions
 from semrank.transforms.context.objects import BASE, number_words
 from semrank.transforms.lattice import mining
 from semrank.transforms.lattice.beam import MineConcepts, PlanBundles
-from semrank.transforms.ranking import semrank
+from semrank.transforms.ranking import relation_files, semrank
 from semrank.transforms.ranking.memory import HIERARCHY, LATTICE
 from semrank.transforms.ranking.scores import with_scores
 from semrank.transforms.similarity.settings import SimilaritySettings
@@ -187,6 +187,48 @@ class WriteConcepts(beam.PTransform[Any, Any]):
         )
 
 
+class WriteRelations(beam.PTransform[Any, Any]):
+    """Writes the relations with their words (`RELATIONS`), sorted over all files; see `relation_files`.
+
+    The input is a dict with `vocabulary`, `isa` and `part_of`.
+
+    Args:
+        folder: folder of the files.
+    """
+
+    def __init__(self, folder: str) -> None:
+        super().__init__("write relations")
+        self._folder = folder
+
+    def expand(self, inputs: dict[str, Collection]) -> Collection:
+        """Applies the steps."""
+        pairs = {"isa": (ISA, inputs["isa"]), "part_of": (PART_OF, inputs["part_of"])}
+        counts = {
+            name: rows
+            | MapTables(
+                f"count {kind} by source",
+                partial(relation_files.bucket_counts, kind=kind),
+                combine=relation_files.added_counts,
+            )
+            for name, (kind, rows) in pairs.items()
+        }
+        cuts = counts | GatherTables("cut relations", relation_files.range_cuts)
+        ranged = {
+            name: rows
+            | MapTables(f"place {kind} in files", partial(relation_files.with_ranges, kind=kind), sides={"cuts": cuts})
+            for name, (kind, rows) in pairs.items()
+        }
+        return ranged | WritePartitions(  # type: ignore[no-any-return]
+            "write relations",
+            self._folder,
+            relation_files.relation_rows,
+            partitions=None,
+            key="range",
+            sides={"vocabulary": inputs["vocabulary"]},
+            holds=VOCABULARY,
+        )
+
+
 def _numbered(table: pa.Table, vocabulary: pa.Table | None) -> Iterator[tuple[str, pa.Table]]:
     ids = np.zeros(0, dtype=np.int64) if vocabulary is None else int64s(vocabulary["word_id"])
     numbered = number_words(table, ids)
@@ -317,21 +359,3 @@ def base_concept_rows(lattice: pa.Table | None, objects: pa.Table | None, vocabu
     if lattice is None:
         return CONCEPTS.schema.empty_table()
     return semrank.concept_rows(semrank.named_base_concepts(lattice, objects, vocabulary))
-
-
-def relation_rows(
-    vocabulary: pa.Table | None, isa: pa.Table | None = None, part_of: pa.Table | None = None
-) -> pa.Table:
-    """The relations with their words, a table of `RELATIONS` sorted by relation, source and target.
-
-    ISA is symmetric: a pair stands once, source before target in the order of the words.
-    """
-    tables = [RELATIONS.empty()]
-    for relation, pairs in ((ISA, isa), (PART_OF, part_of)):
-        if pairs is None or vocabulary is None:
-            continue
-        words = column_array(vocabulary["word"])
-        source, target = (words.take(column_array(pairs[name])) for name in ("source", "target"))
-        kinds = pa.array([relation]).take(pa.array(np.zeros(pairs.num_rows, dtype=np.int64)))
-        tables.append(pa.table([source, target, kinds, pairs["support"]], schema=RELATIONS.schema))
-    return pa.concat_tables(tables).sort_by([(name, "ascending") for name in ("relation", "source", "target")])

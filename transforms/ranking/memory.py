@@ -5,9 +5,9 @@ from __future__ import annotations
 from semrank.transforms.columnar.worker_memory import OTHER_FACTOR, Held
 from semrank.transforms.context.memory import DESCRIBED
 from semrank.transforms.lattice.memory import LOWER_LATTICE
-from semrank.transforms.weblog.memory import RELATIONS
+from semrank.transforms.weblog.memory import LOWER_RELATIONS
 
-HIERARCHY = Held("relations as a hierarchy", 4.0, RELATIONS.lower)
+HIERARCHY = Held("relations as a hierarchy", 4.0, LOWER_RELATIONS)
 
 LATTICE = Held(
     "base lattice and relations",

@@ -6,8 +6,4 @@ from semrank.transforms.columnar.worker_memory import Held
 
 VOCABULARY = Held("vocabulary", 3.5, "a smaller --keywords-per-page, or a larger --min-clicks")
 
-RELATIONS = Held(
-    "relations",
-    6.5,
-    "a larger --min-relation-support, a smaller --max-keywords-per-url, or --no-semrank-terms",
-)
+LOWER_RELATIONS = "a larger --min-relation-support, a smaller --max-keywords-per-url, or --no-semrank-terms"

@@ -15,7 +15,8 @@ from semrank.transforms.columnar import beam as columnar_beam
 from semrank.transforms.columnar import worker_memory
 from semrank.transforms.columnar.beam import GatherTables, MapTables, limit_memory
 from semrank.transforms.columnar.worker_memory import OWN_BYTES, Held, Meter, check_held, machine_bytes
-from semrank.transforms.weblog.memory import RELATIONS, VOCABULARY
+from semrank.transforms.ranking.memory import HIERARCHY
+from semrank.transforms.weblog.memory import VOCABULARY
 from tests.support.stages import HELD
 
 MIB = 1 << 20
@@ -34,8 +35,8 @@ def test_a_state_is_listed_once() -> None:
 
 
 def test_a_meter_says_when_it_is_too_much_and_how_much_it_is() -> None:
-    limit = OWN_BYTES + 13 * MIB
-    meter = Meter("settle relations", RELATIONS, limit)
+    limit = OWN_BYTES + 9 * MIB
+    meter = Meter("write keywords", HIERARCHY, limit)
     assert meter.fits("isa", MIB)
     meter.check()
     assert meter.fits("isa", MIB)
@@ -44,8 +45,8 @@ def test_a_meter_says_when_it_is_too_much_and_how_much_it_is() -> None:
     with pytest.raises(InputError) as refused:
         meter.check()
     assert str(refused.value) == (
-        "--worker-memory: found 153 MiB, expected 159.5 MiB, which 'settle relations' takes on a worker (relations; "
-        "its tables: isa 2 MiB, part_of 1 MiB); lower it by a larger --min-relation-support, a smaller "
+        "--worker-memory: found 149 MiB, expected 152 MiB, which 'write keywords' takes on a worker (relations as a "
+        "hierarchy; its tables: isa 2 MiB, part_of 1 MiB); lower it by a larger --min-relation-support, a smaller "
         "--max-keywords-per-url, or --no-semrank-terms, or give workers more"
     )
 
@@ -129,14 +130,14 @@ class Alive:
 
 def test_what_does_not_fit_is_refused_before_it_is_there() -> None:
     """And is counted to its end, so that the message tells all of it."""
-    limit = OWN_BYTES + 8 * MIB
-    stage = columnar_beam._GatherDoFn("settle relations", count, ("isa",), holds=RELATIONS)
+    limit = OWN_BYTES + 5 * MIB
+    stage = columnar_beam._GatherDoFn("write keywords", count, ("isa",), holds=HIERARCHY)
     stage.start_bundle()
     stage.worker_memory = limit
     alive = Alive()
-    with pytest.raises(InputError, match=r"expected 189\.6 MiB.*isa 7\.629 MiB"):
+    with pytest.raises(InputError, match=r"expected 170\.5 MiB.*isa 7\.629 MiB"):
         list(stage.process(0, alive.tables()))
-    fitting = 8 * MIB // round(6.5 * 8 * PART_ROWS)
+    fitting = 5 * MIB // round(4.0 * 8 * PART_ROWS)
     assert 1 < alive.most <= fitting + 2 < PARTS // 4
 
 
@@ -148,7 +149,7 @@ def test_a_stage_that_streams_holds_one_table_at_a_time_and_is_refused_alike() -
     def gathered(limit: int, alive: Alive) -> list[pa.Table]:
         names = ("isa", "part_of")
         stage = columnar_beam._GatherDoFn(
-            "add", columnar_beam._as_it_is, names, count_streams, holds=RELATIONS, streams=True
+            "add", columnar_beam._as_it_is, names, count_streams, holds=HIERARCHY, streams=True
         )
         stage.start_bundle()
         stage.worker_memory = limit
@@ -158,7 +159,7 @@ def test_a_stage_that_streams_holds_one_table_at_a_time_and_is_refused_alike() -
     (table,) = gathered(OWN_BYTES + 100 * MIB, alive)
     assert table["rows"].to_pylist() == [PARTS * PART_ROWS] * 2
     assert alive.most <= 2
-    with pytest.raises(InputError, match=r"expected 239\.2 MiB.*isa 7\.629 MiB, part_of 7\.629 MiB"):
+    with pytest.raises(InputError, match=r"expected 201 MiB.*isa 7\.629 MiB, part_of 7\.629 MiB"):
         gathered(OWN_BYTES + 8 * MIB, Alive())
 
 
@@ -201,5 +202,5 @@ def test_the_documentations_example_is_right() -> None:
     tables = {"relations": 767_250 * 24, "vocabulary": 727_408}
     total = sum(tables.values())
     assert f"are {total / 1e6:.1f} MB of tables" in text
-    size = RELATIONS.bytes_of(tables)
-    assert f"140 MiB + 6.5 * {total / 1e6:.1f} MB = {size / 1e6:.0f} MB" in text
+    size = HIERARCHY.bytes_of(tables)
+    assert f"140 MiB + 4 * {total / 1e6:.1f} MB = {size / 1e6:.0f} MB" in text
