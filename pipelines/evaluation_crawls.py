@@ -118,15 +118,15 @@ def named_makers(
 ) -> Makers:
     """The rankers of the product by name; `by_facts` are those of `fact_rankers`."""
     scoring = facts_makers(ground, clicks, by_facts) if by_facts else {}
-    made: Makers = {}
+    makers: Makers = {}
     for name in config.rankers:
         if name == OMNISCIENT:
-            made[name] = _omniscient_maker(ground)
+            makers[name] = _omniscient_maker(ground)
         elif name in PAPER_PROFILES:
-            made[name] = semrank_maker(ground, clicks, config.reading(name))
+            makers[name] = semrank_maker(ground, clicks, config.reading(name))
         else:
-            made[name] = scoring[name]
-    return made
+            makers[name] = scoring[name]
+    return makers
 
 
 def _fact_ranker(name: str, config: EvaluationConfig) -> registry.Rank:

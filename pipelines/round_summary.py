@@ -53,9 +53,9 @@ def round_summary(output: str, config: RoundConfig, manifest: dict[str, Any], *,
         lines.append("no score is above the threshold: --max-urls N selects the best N whatever their scores")
     if config.mix is not None:
         lines.append("order: by score; fetched pages by score x probability that they changed (--mix)")
-    made = [counted(rows[table], name) for table, name in _SEMRANK_TABLES.items() if rows[table]]
-    if made:
-        lines.append(f"SemRank: {', '.join(made)}")
+    counts = [counted(rows[table], name) for table, name in _SEMRANK_TABLES.items() if rows[table]]
+    if counts:
+        lines.append(f"SemRank: {', '.join(counts)}")
     if selection.held:
         held = sorted(selection.held.items())
         lines.append("held back: " + ", ".join(f"{count:,} {reason}" for reason, count in held))

@@ -100,22 +100,22 @@ def lent_content(captures: pa.Table, wanted: pa.Table | None) -> pa.Table:
     """
     if wanted is None or not wanted.num_rows:
         return LENT_SCHEMA.empty_table()
-    telling = captures.filter(pc.and_(tells(captures), is_alive(captures)))
-    owner = text_ids(telling["url"])
-    numbers = pa.array(np.arange(telling.num_rows))
-    keys = (_keys(telling["content_digest"]), _places(telling["url"], telling["fetched_at"]))
+    filled = captures.filter(pc.and_(has_content(captures), is_alive(captures)))
+    owner = text_ids(filled["url"])
+    numbers = pa.array(np.arange(filled.num_rows))
+    keys = (_keys(filled["content_digest"]), _places(filled["url"], filled["fetched_at"]))
     offered = pa.concat_tables([pa.table({"row": numbers, "key": key}) for key in keys])
     offered = offered.filter(pc.is_in(offered["key"], value_set=column_array(wanted["key"])))
     found = offered.filter(offered["key"].is_valid()).join(wanted, "key", join_type="inner")
     row = int64s(found["row"])
     only_own = (int64s(found["first"]) == owner[row]) & (int64s(found["last"]) == owner[row])
     found = found.filter(pa.array(~only_own))
-    content = telling.select(CONTENT).take(found["row"])
+    content = filled.select(CONTENT).take(found["row"])
     lent = pa.table([found["request"], found["key"], *content.columns], schema=LENT_SCHEMA)
     return _best(lent, "request", "key")
 
 
-def tells(pages: pa.Table) -> pa.ChunkedArray:
+def has_content(pages: pa.Table) -> pa.ChunkedArray:
     """Whether rows of `PAGES` have content, bool[n]."""
     return pc.or_(pages["text"].is_valid(), pages["title"].is_valid())
 
@@ -131,8 +131,8 @@ def _best(lent: pa.Table, *keys: str) -> pa.Table:
     for name in ("text", "title", "language"):
         ordered = ordered.append_column(f"has_{name}", lent[name].is_valid().cast(pa.int8()))
         ordered = ordered.append_column(name, pc.fill_null(lent[name], ""))
-    told = [name for name in ordered.column_names if name not in keys]
-    directions = [(name, "ascending") for name in keys] + [(name, "descending") for name in told]
+    contents = [name for name in ordered.column_names if name not in keys]
+    directions = [(name, "ascending") for name in keys] + [(name, "descending") for name in contents]
     lent = lent.take(pc.sort_indices(ordered, sort_keys=directions)).combine_chunks()
     return lent.filter(pa.array(is_new_row(*(int64s(lent[name]) for name in keys))))
 
@@ -162,8 +162,8 @@ def open_requests(
     confirmed = known_times(shown["fetched_at"]).to_numpy().copy()
     np.maximum.at(confirmed, page.filter(is_same).to_numpy(), known_times(visits["fetched_at"]).filter(is_same))
     is_newer = pc.greater(known_times(requests["fetched_at"]), pa.array(confirmed).take(place))
-    tells_other = pc.and_(is_newer, pc.invert(is_same.slice(0, requests.num_rows)))
-    needed = requests.filter(pc.and_(is_alive(pages), pc.or_(pc.invert(tells(captures)), tells_other)))
+    found_other = pc.and_(is_newer, pc.invert(is_same.slice(0, requests.num_rows)))
+    needed = requests.filter(pc.and_(is_alive(pages), pc.or_(pc.invert(has_content(captures)), found_other)))
     keys = pa.table(
         {
             "url": needed["url"],
@@ -205,9 +205,9 @@ def borrowed_content(requests: pa.Table | None, lent: pa.Table | None) -> Iterat
     requests, row = requests.filter(pa.array(row >= 0)), row[row >= 0]
     for start in range(0, len(row), REQUESTS_AT_ONCE):
         asking = requests.slice(start, REQUESTS_AT_ONCE)
-        told = content.select(CONTENT).take(pa.array(row[start : start + REQUESTS_AT_ONCE]))
+        lent_rows = content.select(CONTENT).take(pa.array(row[start : start + REQUESTS_AT_ONCE]))
         keys = [asking["url"], asking["rank"], pa.array(text_ids(asking["url"]))]
-        yield pa.table([*keys, *told.columns], schema=BORROWED_CONTENT_SCHEMA)
+        yield pa.table([*keys, *lent_rows.columns], schema=BORROWED_CONTENT_SCHEMA)
 
 
 def best_content(content: pa.Table) -> pa.Table:

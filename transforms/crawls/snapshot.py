@@ -109,14 +109,14 @@ def newest_pages(pages: pa.Table) -> Newest:
     own = _filled(ordered, starts, np.where(same_fetch, url, -1))
     alive = np.asarray(pc.fill_null(pc.less(ordered["status"], _FIRST_ERROR), True).to_numpy(), dtype=np.bool_)
     silent = np.asarray(pc.is_null(own["text"]).to_numpy(), dtype=np.bool_) & alive[starts]
-    telling = np.where(alive & silent[url], url, -1)
+    filling = np.where(alive & silent[url], url, -1)
     merged = own
     for name in _CONTENT:
-        filled = _filled(ordered.select([name]), starts, telling)[name]
+        filled = _filled(ordered.select([name]), starts, filling)[name]
         position = merged.schema.get_field_index(name)
         merged = merged.set_column(position, merged.schema.field(position), pc.coalesce(own[name], filled))
-    told = pc.or_(ordered["text"].is_valid(), ordered["title"].is_valid()).to_numpy()
-    shown = ordered.take(pa.array(_first_rows(np.where(told, telling, -1), starts)))
+    has_content = borrowed.has_content(ordered).to_numpy()
+    shown = ordered.take(pa.array(_first_rows(np.where(has_content, filling, -1), starts)))
     return Newest(_without_empty(merged), _sorted_history(earlier), own, shown)
 
 
@@ -199,9 +199,9 @@ def found_again(pages: pa.Table, history: pa.Table) -> pa.Table:
         Rows of `PAGES` with the time of that visit.
     """
     visits = history.filter(pc.and_(history["content_digest"].is_valid(), history["fetched_at"].is_valid()))
-    captures = pages.filter(pc.and_(borrowed.tells(pages), borrowed.is_alive(pages)))
-    telling = pages.filter(pc.or_(borrowed.tells(pages), pc.invert(borrowed.is_alive(pages))))
-    newest = telling.group_by("url").aggregate([("fetched_at", "max")])
+    has_content, is_alive = borrowed.has_content(pages), borrowed.is_alive(pages)
+    captures = pages.filter(pc.and_(has_content, is_alive))
+    newest = pages.filter(pc.or_(has_content, pc.invert(is_alive))).group_by("url").aggregate([("fetched_at", "max")])
     last = visits.group_by("url").aggregate([("fetched_at", "max")]).rename_columns(["url", "visited_at"])
     last = last.join(newest, "url", join_type="inner")
     last = last.filter(pc.greater(known_times(last["visited_at"]), known_times(last["fetched_at_max"])))
@@ -308,8 +308,8 @@ def _are_of(captured: pa.Table, captures: pa.Table, rows: Int64s) -> Bools:
         (captured["captured_state"], pa.array(states, mask=dated).take(chosen)),
     )
     of = np.zeros(len(rows), dtype=np.bool_)
-    for said, capture in pairs:
-        of |= pc.fill_null(pc.equal(column_array(said), capture), False).to_numpy(zero_copy_only=False)
+    for visit, capture in pairs:
+        of |= pc.fill_null(pc.equal(column_array(visit), capture), False).to_numpy(zero_copy_only=False)
     return of
 
 

@@ -187,9 +187,9 @@ def _say_http(content: Bytes, places: Int32s) -> Bools:
         return np.zeros(len(places), dtype=np.bool_)
     inside = np.maximum(np.minimum(places, len(content) - len(form)), 0)
     word, rest = np.dtype(np.int32), np.dtype(np.int16)
-    said: Bools = (inside == places) & (numbers_at(content, inside, word) == _number(form[: word.itemsize]))
-    said &= numbers_at(content, inside + np.int32(word.itemsize), rest) == _number(form[word.itemsize :])
-    return said
+    found: Bools = (inside == places) & (numbers_at(content, inside, word) == _number(form[: word.itemsize]))
+    found &= numbers_at(content, inside + np.int32(word.itemsize), rest) == _number(form[word.itemsize :])
+    return found
 
 
 def _number(text: bytes) -> int:
@@ -357,7 +357,7 @@ class AccessReader:
         site = pa.repeat(pa.scalar(self._site, pa.binary()), count)
         if hosts is None:
             return site
-        named = told_hosts(hosts).fill_null(b"")
+        named = known_hosts(hosts).fill_null(b"")
         tls = pa.nulls(count, pa.bool_()) if secure is None else secure
         tls = pc.if_else(pc.match_substring_regex(named, ":443$"), True, tls)
         tls = pc.if_else(pc.match_substring_regex(named, ":80$"), False, tls)
@@ -379,12 +379,12 @@ def _canonical_rows(values: pa.BinaryArray) -> pa.Table:
     return rows.append_column("host", host_of(rows["url"]))
 
 
-def told(values: pa.BinaryArray) -> pa.BinaryArray:
+def without_none(values: pa.BinaryArray) -> pa.BinaryArray:
     """The values with null in place of those that say "none"."""
     return pc.if_else(pc.is_in(values, _NONE), None, values)
 
 
-def told_hosts(values: pa.BinaryArray) -> pa.BinaryArray:
+def known_hosts(values: pa.BinaryArray) -> pa.BinaryArray:
     """Names of hosts with null for what is none: dashes, nginx's catch-all `_`, wildcards, regular expressions."""
     encoded = values.dictionary_encode()
     known = encoded.dictionary
@@ -412,7 +412,7 @@ def lowered(values: pa.BinaryArray) -> pa.BinaryArray:
 
 def with_query(paths: pa.BinaryArray, queries: pa.BinaryArray) -> pa.BinaryArray:
     """Paths with the query strings that are logged by themselves, unless they have one already."""
-    asked = pc.and_(told(queries).is_valid(), pc.invert(pc.match_substring(paths.fill_null(b""), b"?")))
+    asked = pc.and_(without_none(queries).is_valid(), pc.invert(pc.match_substring(paths.fill_null(b""), b"?")))
     bare = pc.replace_substring_regex(queries, r"^\?", "")
     return pc.if_else(asked, pc.binary_join_element_wise(paths, bare, pa.scalar(b"?", pa.binary())), paths)
 

@@ -21,12 +21,12 @@ import pyarrow.compute as pc
 from semrank.transforms.logs.access import (
     AccessReader,
     Requests,
+    known_hosts,
     lowered,
     read_access_log,
     split_requests,
-    told,
-    told_hosts,
     with_query,
+    without_none,
 )
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.rejections import Balance, truths
@@ -187,9 +187,9 @@ def _values(column: str, values: list[Any]) -> pa.BinaryArray:
     if column == "status":  # what is neither text nor number is a status that can't be read, rather than none
         texts = pc.if_else(pa.array([value is not None for value in values]), texts.fill_null(b""), None)
     if column == "host":
-        return told_hosts(texts)
+        return known_hosts(texts)
     if column in _OFTEN_NONE:
-        return told(texts)
+        return without_none(texts)
     if column == "scheme":
         lower = pc.replace_substring_regex(lowered(texts), "[ ,].*", "")  # of a list of proxies' the client's
         return pc.if_else(pc.is_in(lower, _SCHEMES), lower, None)

@@ -120,8 +120,8 @@ def forwarded_clients(client: pa.BinaryArray, forwarded: pa.BinaryArray) -> pa.B
         forwarded: the header X-Forwarded-For or one like it, binary[n].
     """
     encoded = forwarded.fill_null(b"").dictionary_encode()
-    told = [_first_address(_BETWEEN_CLIENTS.split(value)) for value in encoded.dictionary.to_pylist()]
-    return pc.coalesce(pa.array(told, pa.binary()).take(encoded.indices), client)
+    addresses = [_first_address(_BETWEEN_CLIENTS.split(value)) for value in encoded.dictionary.to_pylist()]
+    return pc.coalesce(pa.array(addresses, pa.binary()).take(encoded.indices), client)
 
 
 def subject_ids(format_name: str, subjects: pa.StringArray, salt: bytes) -> pa.StringArray:

@@ -62,9 +62,9 @@ def contained_words(known: Descriptions) -> tuple[Int64s, Int64s]:
 
     A URL whose content is not known has the words of anchors, of the text around them, and of its address.
     """
-    told = sparse.csr_array(known.anchor + known.around)
-    told.data = told.data * np.repeat(~known.described, np.diff(told.indptr))
-    own = sparse.csr_array((known.text + told).multiply(known.query > 0))
+    from_others = sparse.csr_array(known.anchor + known.around)
+    from_others.data = from_others.data * np.repeat(~known.described, np.diff(from_others.indptr))
+    own = sparse.csr_array((known.text + from_others).multiply(known.query > 0))
     own.eliminate_zeros()
     rows = np.repeat(np.arange(len(known), dtype=np.int64), np.diff(own.indptr))
     return rows, own.indices.astype(np.int64)
