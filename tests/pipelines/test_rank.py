@@ -332,3 +332,17 @@ def test_a_round_that_selects_nothing_says_how_to_select(
     assert hint in capsys.readouterr().out
     assert main(["rank", *inputs, "--output", str(tmp_path / "best"), "--max-urls", "2"]) == 0
     assert hint not in capsys.readouterr().out
+
+
+def test_a_job_that_is_handed_over_says_how_to_finish_its_round(
+    snapshot: Path, seeds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(rank, "_run_checked", lambda *_: None)
+    output = tmp_path / "round"
+    inputs = ["--snapshot", str(snapshot), "--seeds", str(seeds), "--output", str(output)]
+    assert main(["rank", *inputs, "--quiet"]) == 0
+    assert capsys.readouterr() == (
+        "",
+        f"the round is unfinished: when its job is done, run `semrank finish --round {output}`\n",
+    )
+    assert (output / "pending.json").exists()
