@@ -231,7 +231,11 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return ["--snapshot", str(snapshot), "--topics", str(folder / "topics.parquet"), "--budget", "30", "--batch", "10"]
 
 
-def test_the_sample(sample: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_sample(
+    sample: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each kind of plot is drawn in `test_evaluation_plots`; all of them take longer than the crawls.
+    monkeypatch.setattr(evaluation_plots, "PLOTS", evaluation_plots.PLOTS[:1])
     rankers = ["cosine", "keyword", "semrank"]
     output = tmp_path / "evaluation"
     run(sample, output, "--rankers", ",".join(rankers))
