@@ -10,7 +10,6 @@ from unittest import mock
 import apache_beam as beam
 import pytest
 from apache_beam.metrics.metric import Metrics, MetricsFilter
-from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.pvalue import AsDict, AsIter, AsList, AsMultiMap, AsSingleton, PCollection, TaggedOutput
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 from apache_beam.transforms.window import FixedWindows, GlobalWindows
@@ -19,6 +18,7 @@ from hypothesis import strategies as st
 
 from semrank.pipelines.local import runner
 from semrank.pipelines.local.runner import LocalRunner
+from semrank.pipelines.runtime import BuildOptions
 from semrank.schemas.errors import InputError
 
 COLLECTED: dict[str, list[Any]] = defaultdict(list)
@@ -35,7 +35,7 @@ def collect(_: int, name: str, found: Iterable[Any]) -> None:
 def elements(chosen: Any, build: Build, workers: int = 1) -> dict[str, list[Any]]:
     """The sorted elements of each collection that a build gives."""
     COLLECTED.clear()
-    with beam.Pipeline(runner=chosen, options=PipelineOptions([f"--workers={workers}"])) as pipeline:
+    with beam.Pipeline(runner=chosen, options=BuildOptions([f"--workers={workers}"])) as pipeline:
         for name, collection in build(pipeline).items():
             # A stage of one element is not shared among processes.
             once = pipeline | f"once {name}" >> beam.Create([0])

@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from apache_beam.metrics.metric import MetricsFilter
-from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 from apache_beam.transforms.userstate import CombiningValueStateSpec, get_dofn_specs
 
 from semrank.pipelines.local.runner import LocalRunner
+from semrank.pipelines.runtime import BuildOptions
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import beam as columnar_beam
 from semrank.transforms.columnar.arrays import MAIN, int64s, sum_by_key
@@ -75,7 +75,7 @@ class Ran:
         build: Callable[[beam.Pipeline, Collection], dict[str, Collection]],
         memory: int | None = None,
     ) -> None:
-        pipeline = beam.Pipeline(runner=runner(), options=PipelineOptions([]))
+        pipeline = beam.Pipeline(runner=runner(), options=BuildOptions([]))
         tables = pipeline | "tables" >> beam.Create(PIECES).with_output_types(pa.Table)
         paths = {}
         for name, collection in build(pipeline, tables).items():

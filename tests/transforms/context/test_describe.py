@@ -18,7 +18,7 @@ from apache_beam.testing.test_pipeline import TestPipeline
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from semrank.pipelines.runtime import DEFAULT_RUNNER, EMBEDDED_RUNNER
+from semrank.pipelines.runtime import DEFAULT_RUNNER, EMBEDDED_RUNNER, BuildOptions
 from semrank.schemas.tables import CLICKS, LINKS, PAGES
 from semrank.transforms.columnar.beam import WriteOne
 from semrank.transforms.columnar.ids import digest_table, text_digests, text_ids
@@ -234,7 +234,7 @@ def distributed(
     flags = [np.isin(ids, text_ids(pa.array(snapshot.seeds))), np.ones(len(ids), dtype=np.bool_)]
     harvest = pa.table([ids, urls, *flags], schema=HARVEST_SCHEMA)
     sizes = Partitions(partitions, partitions, partitions, 1 << 16, len(snapshot.harvested))
-    with TestPipeline(runner=runner) as pipeline:
+    with TestPipeline(runner=runner, options=BuildOptions([])) as pipeline:
         clicks = pipeline | ReadClickFacts(paths["clicks"], partitions=partitions, words_of=_words_of)
         made = pipeline | DescribeUrls(
             paths["pages"],

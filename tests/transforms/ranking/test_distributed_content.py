@@ -14,7 +14,7 @@ import pytest
 from apache_beam.metrics.metric import MetricsFilter
 from apache_beam.testing.util import assert_that
 
-from semrank.pipelines.runtime import DEFAULT_RUNNER, EMBEDDED_RUNNER
+from semrank.pipelines.runtime import DEFAULT_RUNNER, EMBEDDED_RUNNER, BuildOptions
 from semrank.transforms.columnar.beam import NAMESPACE
 from semrank.transforms.ranking import cosine, hmm, keyword, link_context, relevancy_context
 from semrank.transforms.ranking.hmm_beam import RankByHmm
@@ -92,7 +92,7 @@ class Equals:
 def run(crawl: Crawl, parts: int, number: int, runner: str = DEFAULT_RUNNER) -> dict[str, int]:
     """Runs all rankers over a crawl in parts; gives the counters."""
     facts = crawl.facts()
-    pipeline = beam.Pipeline(runner=runner)
+    pipeline = beam.Pipeline(runner=runner, options=BuildOptions([]))
     inputs = created(pipeline, crawl.tables(parts, random.Random(number)))
     for name, ranker in RANKERS.items():
         step: Any = ranker.step

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from semrank.pipelines.runtime import DEFAULT_RUNNER, EMBEDDED_RUNNER
+from semrank.pipelines.runtime import DEFAULT_RUNNER, EMBEDDED_RUNNER, BuildOptions
 from semrank.transforms.columnar.arrays import split_by_partition
 from semrank.transforms.columnar.beam import WriteOne
 from semrank.transforms.ranking import exact_sums, focused, topic_lattice
@@ -364,7 +364,7 @@ _VOCABULARY = ("word", "word_id", "documents")
 
 def distributed(facts: Facts, query: tuple[str, ...], partitions: int, folder: Path, runner: str) -> pa.Table:
     tables = tables_of(facts, partitions, random.Random(partitions))
-    with TestPipeline(runner=runner) as pipeline:
+    with TestPipeline(runner=runner, options=BuildOptions([])) as pipeline:
         inputs = {
             name: pipeline | name >> beam.Create(rows).with_output_types(pa.Table) for name, rows in tables.items()
         }

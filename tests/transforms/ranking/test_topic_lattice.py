@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from semrank.pipelines.runtime import DEFAULT_RUNNER, EMBEDDED_RUNNER
+from semrank.pipelines.runtime import DEFAULT_RUNNER, EMBEDDED_RUNNER, BuildOptions
 from semrank.transforms.columnar.arrays import MAIN
 from semrank.transforms.columnar.beam import WriteOne
 from semrank.transforms.ranking import topic_lattice
@@ -241,7 +241,7 @@ def distributed(facts: Facts, crawl: Crawl, partitions: int, folder: Path, runne
         for part in tables["descriptions"]
     ]
     names = ("descriptions", "vocabulary", "harvested")
-    with TestPipeline(runner=runner) as pipeline:
+    with TestPipeline(runner=runner, options=BuildOptions([])) as pipeline:
         inputs = {name: pipeline | name >> beam.Create(tables[name]).with_output_types(pa.Table) for name in names}
         lattice = inputs | MakeTopicLattice(query=list(crawl.query), partitions=partitions)
         ranked = {"descriptions": inputs["descriptions"], **lattice} | RankByTopicLattice(query=list(crawl.query))

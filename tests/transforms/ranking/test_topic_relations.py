@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from semrank.pipelines.runtime import BuildOptions
 from semrank.schemas.tables import CLICKS
 from semrank.transforms.columnar.arrays import MAIN
 from semrank.transforms.columnar.beam import WriteOne
@@ -192,7 +193,7 @@ def test_distributed_scores_are_those_in_memory(partitions: int, tmp_path: Path)
     vocabulary = tables["vocabulary"][0]
     ids = pa.array(text_ids(vocabulary["word"]))
     tables["vocabulary"] = [vocabulary.set_column(1, "word_id", ids)]
-    with TestPipeline(runner="FnApiRunner") as pipeline:
+    with TestPipeline(runner="FnApiRunner", options=BuildOptions([])) as pipeline:
         names = ("descriptions", "vocabulary", "harvested")
         inputs = {name: pipeline | name >> beam.Create(tables[name]).with_output_types(pa.Table) for name in names}
         query = list(crawl.query)
