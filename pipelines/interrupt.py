@@ -8,8 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-THREAD = "semrank: interrupts"
-"""Name of the thread that waits for signals; it holds no lock."""
+from semrank.transforms.columnar.threads import INTERRUPTS
 
 GRACE_SECONDS = 0.6
 """How long the command may take to end by itself."""
@@ -39,7 +38,7 @@ def ending_soon(last: Callable[[], None], status: int) -> Iterator[None]:
             last()
             os._exit(status)
 
-    thread = threading.Thread(target=watch, name=THREAD, daemon=True)
+    thread = threading.Thread(target=watch, name=INTERRUPTS, daemon=True)
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     thread.start()
     try:

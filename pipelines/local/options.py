@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-import threading
 from dataclasses import dataclass
 from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from semrank.pipelines.interrupt import THREAD
 from semrank.pipelines.local.workers import CAN_FORK
 from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.threads import is_alone
 from semrank.transforms.columnar.worker_memory import machine_bytes
 
 EXCHANGE_SHARE = 0.25
@@ -68,8 +67,7 @@ def check_workers(given: int | None) -> int:
         InputError: the number is below 1.
     """
     if given is None:
-        alone = {thread.name for thread in threading.enumerate()} <= {threading.main_thread().name, THREAD}
-        return len(os.sched_getaffinity(0)) if CAN_FORK and alone else 1
+        return len(os.sched_getaffinity(0)) if CAN_FORK and is_alone() else 1
     if given < 1:
         raise InputError(f"--workers: found {given}, expected a whole number of at least 1")
     return given if CAN_FORK else 1

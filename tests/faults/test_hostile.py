@@ -283,6 +283,14 @@ def test_a_list_of_nothing_but_nulls() -> None:
     assert rows == {"rejects": 1}
 
 
+def test_a_command_with_one_worker_is_bounded_as_well(tmp_path: Path) -> None:
+    """It reads in the main process, beside the thread that waits for interrupts."""
+    (tmp_path / "large.parquet").write_bytes(null_words(150_000_000))
+    arguments = ["ingest", "--pages", str(tmp_path / "large.parquet"), "--output", str(tmp_path / "snapshot")]
+    outcome = apart(main, [*arguments, "--workers", "1", "--quiet"])
+    assert check(outcome, 8 * MEMORY) == 0
+
+
 ROWS = [f"{HOST}/{row}" for row in range(9)]
 MOMENTS = pa.array(range(9), pa.timestamp("us"))
 USERS_TABLES = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.threads import is_alone
 
 UNREADABLE = (
     pa.ArrowException,
@@ -44,7 +44,7 @@ def bounded_memory(size: int) -> Iterator[None]:
 
     A limit holds for all threads of a process, so a program that runs others goes without.
     """
-    if threading.active_count() > 1 or not _SIZES.exists():
+    if not is_alone() or not _SIZES.exists():
         yield
         return
     # Arrow's allocator reserves a gigabyte of addresses when it is first used, which is not of what is read.
