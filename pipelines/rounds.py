@@ -12,6 +12,9 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import pyarrow.compute as pc
+
+from semrank.pipelines import folders
 from semrank.pipelines.cluster import path_for_workers
 from semrank.pipelines.config import QUEUE_GROUP, add_round_arguments
 from semrank.pipelines.manifest import Manifest, use_parameters_of
@@ -22,7 +25,9 @@ from semrank.pipelines.queue import Queue, queue_from_round, queue_from_seeds
 from semrank.pipelines.rank import SummaryOptions, checked_config, round_plan, run_round
 from semrank.pipelines.runtime import beam_options
 from semrank.schemas.errors import InputError
+from semrank.schemas.tables import HARVEST
 from semrank.transforms.columnar import files
+from semrank.transforms.columnar.arrays import column_array
 from semrank.transforms.columnar.beam import NAMESPACE
 
 EXAMPLES = """\
@@ -86,19 +91,17 @@ def rank_rounds(arguments: argparse.Namespace, beam_arguments: list[str], seeds:
     if form := read_options(PlanOptions, arguments).plan:
         yield round_plan(snapshot, seeds, output, config, form)
         return
-    folders = [round_folder(output, number) for number in range(own.rounds)]
-    for number, folder in enumerate(folders):
-        if not own.overwrite and files.exists(files.join(folder, files.MANIFEST)):
-            _check_same_run(folder, config.as_dict(), snapshot)
-            log.info("round %d: already finished, %s", number, folder)
-            continue
+    rounds = [round_folder(output, number) for number in range(own.rounds)]
+    for number, folder in enumerate(rounds):
         try:
-            queue = seeds if number == 0 else queue_from_round(folders[number - 1])
+            queue = seeds if number == 0 else queue_from_round(rounds[number - 1])
         except InputError as nothing_selected:
-            if number == 0:
-                raise
             log.warning("round %d: not run: %s", number, nothing_selected)
             return
+        if not own.overwrite and files.exists(files.join(folder, files.MANIFEST)):
+            _check_same_run(folder, config.as_dict(), snapshot, queue)
+            log.info("round %d: already finished, %s", number, folder)
+            continue
         yield f"round {number}"
         yield run_round(snapshot, queue, folder, config, options, overwrite=own.overwrite, memory=memory, top=own.top)
 
@@ -108,8 +111,8 @@ def round_folder(output: str, number: int) -> str:
     return files.join(output, f"round-{number:04d}")
 
 
-def _check_same_run(folder: str, parameters: dict[str, object], snapshot: str) -> None:
-    """A finished round is gone on from only if it was made of the same snapshot with the same options."""
+def _check_same_run(folder: str, parameters: dict[str, object], snapshot: str, queue: Queue) -> None:
+    """A finished round is gone on from only if it was made of the same snapshot and URLs with the same options."""
     manifest = Manifest.of(folder, "round")
     found = {**manifest.members("parameters"), "snapshot": manifest.text("inputs", "snapshot", "path")}
     expected = {**parameters, "snapshot": snapshot}
@@ -119,6 +122,14 @@ def _check_same_run(folder: str, parameters: dict[str, object], snapshot: str) -
                 f"--output: {folder} was made with {name} {found.get(name)!r}, expected {value!r}; "
                 "--overwrite replaces it"
             )
+    if manifest.text("inputs", "snapshot", "sha256") != folders.fingerprint(snapshot, "snapshot")["sha256"]:
+        raise InputError(f"--output: {folder} was made before {snapshot} was replaced; --overwrite replaces it")
+    harvested = column_array(folders.read_table(folder, HARVEST.columns("url"))["url"])
+    chosen = column_array(queue.harvest["url"])
+    if len(harvested) != len(chosen) or not pc.all(pc.is_in(harvested, value_set=chosen)).as_py():
+        raise InputError(
+            f"--output: {folder} was made from other URLs than those of {queue.source}; --overwrite replaces it"
+        )
 
 
 if __name__ == "__main__":

@@ -230,7 +230,7 @@ def manifest(data: bytes) -> None:
         with contextlib.suppress(InputError):
             files.read_manifest(str(folder), kind)
     with contextlib.suppress(InputError):
-        rounds._check_same_run(str(folder), {"weight": 0.4}, "snapshot")
+        rounds._check_same_run(str(folder), {"weight": 0.4}, "snapshot", queue.queue_from_urls([BASE], "seeds"))
 
 
 def topics(data: bytes) -> None:

@@ -98,6 +98,27 @@ def test_other_options_do_not_go_on_from_finished_rounds(
     assert "was made with weight 0.4, expected 0.9" in capsys.readouterr().err
 
 
+def test_other_inputs_do_not_go_on_from_finished_rounds(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other seeds at the same path, a round of an earlier crawl behind a replaced one, and another snapshot."""
+    for name in ("snapshot", "rounds"):
+        shutil.copytree(finished / name, tmp_path / name)
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text(f"{url(1)}\n{url(2)}\n", encoding="utf-8")
+    snapshot = f"--snapshot={finished / 'snapshot'}"
+    assert run_rounds(tmp_path, 3, tmp_path / "rounds", snapshot) == 2
+    assert f"round-0000 was made from other URLs than those of {seeds}" in capsys.readouterr().err
+    assert run_rounds(tmp_path, 1, tmp_path / "rounds", snapshot, "--overwrite") == 0
+    assert run_rounds(tmp_path, 2, tmp_path / "rounds", snapshot) == 2
+    assert "round-0001 was made from other URLs than those of " in capsys.readouterr().err
+    assert run_rounds(tmp_path, 2, tmp_path / "new") == 0
+    manifest = tmp_path / "snapshot" / "manifest.json"
+    manifest.write_text(manifest.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    assert run_rounds(tmp_path, 2, tmp_path / "new") == 2
+    assert "was replaced; --overwrite replaces it" in capsys.readouterr().err
+
+
 def test_nothing_selected_ends_the_rounds(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_rounds(finished, 3, tmp_path / "rounds", "--threshold", "1") == 0
     assert [path.name for path in (tmp_path / "rounds").iterdir()] == ["round-0000"]
