@@ -265,7 +265,7 @@ class _Feed:
         self._chunk = _Chunk(b"", 0)
         self._at = 0
         self._put_back: list[tuple[_Chunk, int]] = []
-        self._fetched: list[_Chunk] = []  # since `_mark`
+        self._fetched: list[_Chunk] | None = None  # between `_mark` and `_rewind`
         self._gap: _Chunk | None = None
 
     def _fill(self) -> bool:
@@ -279,7 +279,8 @@ class _Feed:
             chunk = next(self._chunks, _END)
             if chunk.data:
                 self._chunk, self._at = chunk, 0
-                self._fetched.append(chunk)
+                if self._fetched is not None:
+                    self._fetched.append(chunk)
             else:
                 self._gap = chunk
         return True
@@ -410,7 +411,8 @@ class _Feed:
     def _rewind(self, mark: tuple[_Chunk, int, list[tuple[_Chunk, int]]]) -> None:
         """Go back to a place; nothing is copied."""
         self._chunk, self._at, put_back = mark
-        self._put_back = [(chunk, 0) for chunk in reversed(self._fetched)] + put_back
+        self._put_back = [(chunk, 0) for chunk in reversed(self._fetched or ())] + put_back
+        self._fetched = None
 
     def put_back(self, data: bytes, position: int, step: int) -> None:
         """Read these bytes, which were read from a position on, again before all others."""

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gzip
 import time
+import tracemalloc
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -306,3 +308,13 @@ def test_wrong_lengths_of_arc_records_take_time_in_proportion_to_their_number() 
         assert len(records) in (40_001, 10_001)
         assert {record.block for record in records[1:-1]} == {b"x\n"}
         assert time.process_time() - begin < 15  # with a copy of the rest for each: 10 s for a third of the records
+
+
+@pytest.mark.parametrize("make", [lambda: warc(http(b"x" * 200_000)), lambda: arc(http(b"x" * 200_000))])
+def test_what_was_read_is_not_kept(make: Callable[[], bytes]) -> None:
+    """Chunks of a file of 20 MB are let go, also where the length of ARC records is checked."""
+    content = stream(make() * 100)
+    tracemalloc.start()
+    assert sum(1 for _ in read_records(content)) == 100
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
