@@ -302,11 +302,11 @@ function showRound(round) {
   if (round.sample.length) section("sample", "A sample of the rest", make("p", { class: "soft" }, round.sample_note), frontierTable(round.sample));
   section("scores", "Scores", make("p", { class: "soft" }, "The part of a bar in the stronger colour is selected. The scale is logarithmic if a bar has more than 20 URLs."), bars(round.bins, { mark: round.threshold, names: "URLs by score" }),
     round.held.length ? table([{ name: "held back by", key: "reason" }, { name: "URLs", key: "count", number: true, show: (r) => whole(r.count) }], round.held).element : make("p", {}, "Nothing is held back."));
-  section("hosts", "Hosts", round.hosts_note ? make("p", { class: "soft" }, round.hosts_note) : null, table([{ name: "host", key: "host", class: "url" }, { name: "URLs", key: "urls", number: true, show: (r) => whole(r.urls) }, { name: "selected", key: "selected", number: true, show: (r) => whole(r.selected) }, { name: "mean score of ranked URLs", key: "score", number: true, show: (r) => short(r.score) }], round.hosts).element);
+  section("hosts", "Hosts", round.hosts_note ? make("p", { class: "soft" }, round.hosts_note) : null, table([{ name: "host", key: "host", class: "url" }, { name: "URLs", key: "urls", number: true, show: (r) => whole(r.urls) }, { name: "selected", key: "selected", number: true, show: (r) => whole(r.selected) }, { name: "mean score", key: "score", number: true, show: (r) => short(r.score) }], round.hosts).element);
   if (round.changes) {
-    const kinds = { came: "new", rose: "moved up", fell: "moved down", chosen: "left: selected by the round before", went: "left: other reasons" };
+    const kinds = { came: "new", rose: "moved up", fell: "moved down", chosen: "left (selected by the round before)", went: "left (other reasons)" };
     const rows = Object.entries(kinds).flatMap(([name, change]) => round.changes[name].rows.map((row) => ({ ...row, change })));
-    const counts = Object.entries(kinds).map(([name, change]) => `${change}: ${whole(round.changes[name].count)}`).join("; ");
+    const counts = Object.entries(kinds).map(([name, change]) => `${whole(round.changes[name].count)} ${change}`).join(", ");
     const number = (name, key) => ({ name, key, number: true, show: (row) => (row[key] === null || row[key] === undefined ? "" : whole(row[key])) });
     section("changes", "Since the round before", make("p", { class: "soft" }, `${round.changes_note} ${counts}. Places are counted among the URLs that both rounds have, so that none moves up because others left.`), table([{ name: "change", key: "change" }, number("rank", "rank"), number("rank before", "before"), { name: "places up", key: "move", number: true, show: (row) => (row.move ? (row.move > 0 ? "+" : "") + whole(row.move) : "") }, { name: "URL", key: "url", class: "url", show: (row) => link(row.url) }], rows).element);
   }
