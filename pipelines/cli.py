@@ -225,7 +225,7 @@ def _run_command(command: str, module: ModuleType, arguments: Sequence[str] | No
         with ending_soon(partial(_interrupted, command), INTERRUPTED) if command in MANIFESTS else nullcontext():
             if command in MANIFESTS and parsed.json:
                 status = _run_for_machines(run, getattr(parsed, MANIFESTS[command]))
-            elif parsed.quiet and not parsed.json and _prints_a_summary(command, parsed):
+            elif parsed.quiet and not parsed.json and _prints_a_summary(command, parsed, beam_arguments):
                 with redirect_stdout(io.StringIO()):
                     status = run()
             else:
@@ -280,10 +280,11 @@ def _parsed(parser: _Parser, command: str, given: list[str]) -> tuple[argparse.N
     return parsed, others
 
 
-def _prints_a_summary(command: str, parsed: argparse.Namespace) -> bool:
-    """Whether what a command prints only sums up what it wrote."""
+def _prints_a_summary(command: str, parsed: argparse.Namespace, beam_arguments: Sequence[str]) -> bool:
+    """Whether what a command prints only sums up what it wrote, and not a plan, or how a submitted job is finished."""
     writes = command in MANIFESTS or getattr(parsed, "output", None) is not None
-    return writes and not getattr(parsed, "plan", None)
+    submits = any(argument.startswith("--template_location") for argument in beam_arguments)
+    return writes and not submits and not getattr(parsed, "plan", None)
 
 
 def _run_for_machines(run: Callable[[], int], folder: str) -> int:

@@ -130,10 +130,13 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
             "versions": versions(),
         },
     )
+    lines = [
+        summary_text(results.summary, config.rankers, config),
+        f"{output}: {len(planned.topics)} topics in {time.time() - begin:.0f} s",
+    ]
     if not plots:
-        log.warning(evaluation_plots.MISSING)
-    shown = summary_text(results.summary, config.rankers, config)
-    return f"{shown}\n{output}: {len(planned.topics)} topics in {time.time() - begin:.0f} s"
+        lines.append(evaluation_plots.MISSING)
+    return "\n".join(lines)
 
 
 def _no_topics(labels: Labels, planned: Plan, topics: str, snapshot: str) -> str:

@@ -385,8 +385,10 @@ def run_round(
         raise
     if metrics is None:
         job.hand_over()
-        log.warning("the round is unfinished: when its job is done, run `semrank finish --round %s`", output)
-        return f"{output}: the job was submitted"
+        return (
+            f"{output}: the job was submitted; when it is done, `semrank finish --round {output}` checks what it "
+            "wrote and writes the manifest"
+        )
     return conclude(output, config, job.inputs, metrics, job.begin, top=top)
 
 

@@ -452,7 +452,8 @@ def test_a_finished_evaluation_stays(small: list[str], tmp_path: Path, capsys: p
 
 
 def test_without_a_plotting_library(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run([*small, "--rankers", "keyword", "--marked-seeds"], tmp_path / "evaluation")
-    assert capsys.readouterr().err.splitlines()[-1] == evaluation_plots.MISSING
+    arguments = [option for option in small if option != "--quiet"]
+    run([*arguments, "--rankers", "keyword", "--marked-seeds"], tmp_path / "evaluation")
+    assert capsys.readouterr().out.splitlines()[-1] == evaluation_plots.MISSING
     assert not (tmp_path / "evaluation" / "plots").exists()
     assert pq.read_table(tmp_path / "evaluation" / "curve").num_rows
