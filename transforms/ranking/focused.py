@@ -58,6 +58,7 @@ from semrank.transforms.ranking.vectors import (
     row_sums,
     unit,
     unit_rows,
+    weighted,
     with_data,
     word_vectors,
 )
@@ -644,7 +645,7 @@ def score_part(part: Part, model: Model, words: pa.Array) -> pa.Table:
     total = np.where(described, content, model.number("shift") + model.number("slope") * values.sum(axis=1))
     score = expit((total - model.number("middle")) * model.number("steepness"))
 
-    own = best_words(_weighted(part.pages[current], model["content"]), words)
+    own = best_words(weighted(part.pages[current], model["content"]), words)
     terms = [Term("content", content, np.ones(len(current)), own, described)]
     if model.number("plain"):
         details, weights = _details(part, model, current, words), term_weights(model)
@@ -683,20 +684,15 @@ def _details(part: Part, model: Model, rows: Int64s, words: pa.Array) -> dict[st
     weights = {name: model[name] for name in _WORD_BLOCKS}
     weights |= {f"{name}-topic": model["topic"] for name in ("anchor", "around")}
     details = {
-        name: best_words(_weighted(part.features[name.removesuffix("-topic")][rows], weight), words)
+        name: best_words(weighted(part.features[name.removesuffix("-topic")][rows], weight), words)
         for name, weight in weights.items()
     }
-    details["semrank"] = best_words(_weighted(part.told[rows], model["semrank"]), words)
+    details["semrank"] = best_words(weighted(part.told[rows], model["semrank"]), words)
     links = _trained_only(part.known.linkers[rows], model["trained"])
     near = _trained_only(part.known.near[rows], model["trained"])
     details["linkers"] = details["cocitation"] = _page_counts(links, "linking page", "linking pages")
     details["clicked-near"] = _page_counts(near, "page clicked before or after", "pages clicked before or after")
     return details
-
-
-def _weighted(features: sparse.csr_array, weights: Float64s) -> sparse.csr_array:
-    """Parts of words in a product, CSR float64[n, v]."""
-    return with_data(features, features.data * weights[features.indices])
 
 
 def _page_counts(pages: sparse.csr_array, one: str, several: str) -> pa.Array:

@@ -75,7 +75,15 @@ from semrank.transforms.ranking.facts import Facts, inverse_document_frequency
 from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
 from semrank.transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
 from semrank.transforms.ranking.topic_words import Vocabulary, page_words
-from semrank.transforms.ranking.vectors import GRADE_BITS, LEAD_WEIGHT, unit, word_vectors
+from semrank.transforms.ranking.vectors import (
+    GRADE_BITS,
+    LEAD_WEIGHT,
+    unit,
+    unit_rows,
+    weighted,
+    with_data,
+    word_vectors,
+)
 
 KEYWORDS = 30
 """Words of an object that its concepts are made of."""
@@ -341,18 +349,12 @@ def _incidence(indptr: Int64s, indices: np.ndarray, width: int) -> sparse.csr_ar
 
 def _graded_intents(extents: sparse.csr_array, values: sparse.csr_array) -> sparse.csr_array:
     """g_B of each concept, CSR float64[c, v] with rows of length 1."""
-    held = sparse.csr_array((np.ones(values.nnz), values.indices, values.indptr), shape=values.shape)
-    sums, holders = sparse.csr_array(extents @ values), sparse.csr_array(extents @ held)
+    sums = sparse.csr_array(extents @ values)
+    holders = sparse.csr_array(extents @ with_data(values, np.ones(values.nnz)))
     sums.sort_indices()
     holders.sort_indices()
     # Both have the same places: no degree is 0. The two divisions by the support are lost in the length.
-    products = sparse.csr_array((sums.data * holders.data, sums.indices, sums.indptr), shape=sums.shape)
-    squares = products.copy()
-    squares.data = squares.data**2
-    lengths = np.sqrt(np.asarray(squares @ np.ones(products.shape[1])))
-    lengths[lengths == 0] = 1.0
-    products.data = products.data / np.repeat(lengths, np.diff(products.indptr))
-    return products
+    return unit_rows(sums, sums.data * holders.data)
 
 
 class ContextLattices:
@@ -560,7 +562,7 @@ def scores(known: Descriptions, lattice: TopicLattice) -> pa.Table:
 
     each = np.divide(1.0, typical, out=np.zeros(len(total)), where=typical > 0)
     words = lattice.known.vocabulary.words
-    names = [best_words(_weighted(values, weights), words) for weights in (lattice.text.centre, lattice.told.centre)]
+    names = [best_words(weighted(values, weights), words) for weights in (lattice.text.centre, lattice.told.centre)]
     terms = [
         Term("text", text, each, names[0]),
         Term("told", told, TOLD * each, names[1], ~seen),
@@ -576,11 +578,6 @@ def scores(known: Descriptions, lattice: TopicLattice) -> pa.Table:
         lattice.matches(values, best),
     ]
     return pa.table(columns, schema=TOPIC_SCHEMA)
-
-
-def _weighted(values: sparse.csr_array, weights: Float64s) -> sparse.csr_array:
-    """Parts of words in a product, CSR float64[n, v]."""
-    return sparse.csr_array((values.data * weights[values.indices], values.indices, values.indptr), values.shape)
 
 
 def lattice_of_facts(facts: Facts, settings: TopicSettings | None = None) -> TopicLattice:

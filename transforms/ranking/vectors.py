@@ -28,6 +28,11 @@ def with_data(matrix: sparse.csr_array, data: Float64s) -> sparse.csr_array:
     return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
+def weighted(matrix: sparse.csr_array, weights: Float64s) -> sparse.csr_array:
+    """Parts of columns in a product with a vector, CSR float64[n, v]."""
+    return with_data(matrix, matrix.data * weights[matrix.indices])
+
+
 def row_sums(matrix: sparse.csr_array, data: Float64s) -> Float64s:
     """Sums of rows, added from left to right, float64[n]."""
     return np.asarray(with_data(matrix, data) @ np.ones(matrix.shape[1]), dtype=np.float64)
