@@ -144,7 +144,9 @@ def _check_slots(master: str, parallelism: int) -> None:
 def _check_worker(options: PipelineOptions, endpoint: str) -> None:
     """Runs a job of one element: a missing answer is the only sign of a worker that can't start."""
     config = options.view_as(PortableOptions).environment_config
-    pipeline = beam.Pipeline(options=copy.deepcopy(options))
+    one_task = copy.deepcopy(options)
+    one_task.view_as(FlinkRunnerOptions).parallelism = 1
+    pipeline = beam.Pipeline(options=one_task)
     pipeline | "ask" >> beam.Create([__version__]) | "answer" >> beam.Map(_answer).with_output_types(str)
     try:
         result: Any = pipeline.run()
