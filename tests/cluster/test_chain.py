@@ -9,21 +9,26 @@ import pytest
 from tests.cluster.conftest import Chain, FlinkCluster, manifest, run_chain
 
 
-def check_same(chain: Chain, expected: Chain, *, loses_counts: bool = False) -> None:
+PRISM_TRIES = 6
+"""Some two of five runs have counts that fall short."""
+
+
+def check_same(chain: Chain, expected: Chain) -> None:
+    check_tables(chain, expected)
+    assert stage_rows(chain) == stage_rows(expected)
+
+
+def check_tables(chain: Chain, expected: Chain) -> None:
     assert chain.all_digests() == expected.all_digests()
     for folder, local in zip(chain.rounds, expected.rounds, strict=True):
         found, wanted = manifest(folder), manifest(local)
         assert found["rows"] == wanted["rows"]
         assert found["rejected"] == wanted["rejected"]
-        # How many rows an exchange takes depends on how many were added up on their way into it.
-        rows, local_rows = (
-            {name: stage["rows_out"] for name, stage in each["stages"].items()} for each in (found, wanted)
-        )
-        if loses_counts:
-            assert rows.keys() == local_rows.keys()
-            assert all(count <= local_rows[name] for name, count in rows.items())
-        else:
-            assert rows == local_rows
+
+
+def stage_rows(chain: Chain) -> list[dict[str, int]]:
+    """Rows that each stage of each round gave; how many an exchange takes depends on how many were added up before."""
+    return [{name: stage["rows_out"] for name, stage in manifest(folder)["stages"].items()} for folder in chain.rounds]
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 4])
@@ -36,9 +41,14 @@ def test_flink(parallelism: int, cluster: FlinkCluster, local_chain: Chain, tmp_
 
 
 def test_prism(prism: str, local_chain: Chain, tmp_path: Path) -> None:
-    """Prism can lose a bundle's counters on a busy machine: 50 of 100 rows of a stage, all of them written."""
+    """Prism at times loses counters of a bundle that runs long, such as 50 of 100 rows, so it has several tries."""
     options = ["--runner=PrismRunner", f"--prism_location={prism}", "--prism_log_level=error"]
-    check_same(run_chain(local_chain.web, tmp_path, *options), local_chain, loses_counts=True)
+    for number in range(PRISM_TRIES):
+        chain = run_chain(local_chain.web, tmp_path / str(number), *options)
+        check_tables(chain, local_chain)
+        if stage_rows(chain) == stage_rows(local_chain):
+            break
+    check_same(chain, local_chain)
 
 
 def test_two_processes(local_chain: Chain, tmp_path: Path) -> None:
