@@ -32,6 +32,7 @@ from semrank.transforms.crawls.pages import (
     REDIRECTS,
     Fetch,
     is_robots_txt,
+    known_time,
     page,
     revisit,
     unchanged,
@@ -86,9 +87,7 @@ def _settle(builder: BatchBuilder, line: bytes, source: str) -> None:
         return
     if is_robots_txt(builder, url):
         return
-    fetched_at = _fetch_time(begin, logged)
-    if fetched_at is None:
-        builder.count("date-missing-or-invalid")
+    fetched_at = known_time(builder, _fetch_time(begin, logged))
     fetch = Fetch(url, fetched_at, int(code), None if digest == "-" else digest, described)
     found = _found(builder, url, hop, via, fetched_at)
     reason = _left_aside(fetch, content_type)

@@ -6,6 +6,7 @@ import base64
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from semrank.transforms.crawls.media import may_be_page, media_type
 from semrank.transforms.crawls.robots import Robots
 from semrank.transforms.streams.batch import DEFAULT_MAX_RECORD_BYTES, BatchBuilder, Capture, well_formed
 from semrank.transforms.streams.dates import microseconds
+from semrank.transforms.streams.json_lines import status_code
 from semrank.transforms.streams.urls import canonical_url
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -88,6 +90,21 @@ def web_url(builder: BatchBuilder, raw_url: str, described: str) -> str | None:
     elif url is None:
         builder.reject(reason or "url-invalid", described)
     return url
+
+
+def known_time(builder: BatchBuilder, fetched_at: int | None) -> int | None:
+    """The time of a fetch, in microseconds since 1970; one that is missing or can't be read is counted."""
+    if fetched_at is None:
+        builder.count("date-missing-or-invalid")
+    return fetched_at
+
+
+def known_status(builder: BatchBuilder, told: Any) -> int | None:
+    """The HTTP status of a member of JSON; one that can't be read is counted."""
+    status = status_code(told)
+    if told is not None and status is None:
+        builder.count("status-invalid")
+    return status
 
 
 def is_robots_txt(builder: BatchBuilder, url: str) -> bool:

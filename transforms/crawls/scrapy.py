@@ -35,10 +35,19 @@ from semrank.transforms.crawls.html import (
 )
 from semrank.transforms.crawls.links import PageLinks, squeeze
 from semrank.transforms.crawls.media import XHTML_TYPES, computed_type, looks_like_markup
-from semrank.transforms.crawls.pages import REDIRECT, CrawlLimits, Fetch, is_robots_txt, page, settle_status
+from semrank.transforms.crawls.pages import (
+    REDIRECT,
+    CrawlLimits,
+    Fetch,
+    is_robots_txt,
+    known_status,
+    known_time,
+    page,
+    settle_status,
+)
 from semrank.transforms.crawls.payload import headers_of_json
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch, well_formed
-from semrank.transforms.streams.json_lines import parse_object, read_lines, status_code
+from semrank.transforms.streams.json_lines import parse_object, read_lines
 from semrank.transforms.streams.languages import language_code
 from semrank.transforms.streams.quotes import quote_page_line
 from semrank.transforms.streams.times import written_times
@@ -97,13 +106,9 @@ def _settle(builder: BatchBuilder, item: Mapping[str, Any], raw: Any, described:
         return
     if is_robots_txt(builder, url):
         return
-    fetched_at = _time(_single(_first(item, TIME_FIELDS)))
-    if fetched_at is None:
-        builder.count("date-missing-or-invalid")
-    told = _single(_first(item, STATUS_FIELDS))
-    fetch = Fetch(url, fetched_at, status_code(told), None, described)
-    if told is not None and fetch.status is None:
-        builder.count("status-invalid")
+    fetched_at = known_time(builder, _time(_single(_first(item, TIME_FIELDS))))
+    status = known_status(builder, _single(_first(item, STATUS_FIELDS)))
+    fetch = Fetch(url, fetched_at, status, None, described)
     for passed in _strings(_first(item, PASSED_FIELDS)):
         origin = canonical_url(passed).url
         if origin is None:

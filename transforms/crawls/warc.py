@@ -41,6 +41,7 @@ from semrank.transforms.crawls.pages import (
     asks_not_to_be_indexed,
     content_digest,
     is_robots_txt,
+    known_time,
     page,
     settle_revisit,
     settle_status,
@@ -69,9 +70,7 @@ read = partial(read_archive, "warc", _settle)
 def _settle_fetch(builder: BatchBuilder, record: Record, url: str, described: str, limits: CrawlLimits) -> None:
     if is_robots_txt(builder, url):
         return
-    fetched_at = microseconds(record.headers.get("warc-date"))
-    if fetched_at is None:
-        builder.count("date-missing-or-invalid")
+    fetched_at = known_time(builder, microseconds(record.headers.get("warc-date")))
     if "warc-truncated" in record.headers:
         builder.count("payload-cut-by-crawler")
     digest = record.headers.get("warc-payload-digest")

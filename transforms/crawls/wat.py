@@ -22,6 +22,8 @@ from semrank.transforms.crawls.pages import (
     CrawlLimits,
     Fetch,
     is_robots_txt,
+    known_status,
+    known_time,
     page,
     settle_revisit,
     settle_status,
@@ -30,7 +32,7 @@ from semrank.transforms.crawls.pages import (
 from semrank.transforms.crawls.payload import headers_of_json
 from semrank.transforms.streams.batch import BatchBuilder
 from semrank.transforms.streams.dates import microseconds
-from semrank.transforms.streams.json_lines import JSON_INVALID, parse_json, status_code
+from semrank.transforms.streams.json_lines import JSON_INVALID, parse_json
 
 _LINK_PATHS = frozenset({"A@/href", "AREA@/href"})
 _FRAME_PATHS = frozenset({"FRAME@/src", "IFRAME@/src"})
@@ -55,13 +57,9 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
     if url is None or is_robots_txt(builder, url):
         return
     http = _member(envelope, "Payload-Metadata", "HTTP-Response-Metadata")
-    told = _member(http, "Response-Message").get("Status")
-    fetched_at = microseconds(about.get("warc-date"))
-    fetch = Fetch(url, fetched_at, status_code(told), about.get("warc-payload-digest"), described)
-    if fetched_at is None:
-        builder.count("date-missing-or-invalid")
-    if told is not None and fetch.status is None:
-        builder.count("status-invalid")
+    status = known_status(builder, _member(http, "Response-Message").get("Status"))
+    fetched_at = known_time(builder, microseconds(about.get("warc-date")))
+    fetch = Fetch(url, fetched_at, status, about.get("warc-payload-digest"), described)
     headers = headers_of_json(_member(http, "Headers"))
     if kind == "revisit":
         settle_revisit(builder, fetch, headers if http else None, about, limits.robots_name)

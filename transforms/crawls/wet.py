@@ -11,7 +11,7 @@ from semrank.transforms.crawls.archive import Record
 from semrank.transforms.crawls.archive_batches import read_archive
 from semrank.transforms.crawls.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS, guess_language
 from semrank.transforms.crawls.links import squeeze
-from semrank.transforms.crawls.pages import CrawlLimits, Fetch, is_robots_txt, page, web_url
+from semrank.transforms.crawls.pages import CrawlLimits, Fetch, is_robots_txt, known_time, page, web_url
 from semrank.transforms.streams.batch import BatchBuilder
 from semrank.transforms.streams.dates import microseconds
 from semrank.transforms.streams.languages import language_code
@@ -23,9 +23,7 @@ def _settle(builder: BatchBuilder, record: Record, described: str, _limits: Craw
         return
     url = web_url(builder, record.headers.get("warc-target-uri", ""), described)
     if url is not None and not is_robots_txt(builder, url):
-        fetched_at = microseconds(record.headers.get("warc-date"))
-        if fetched_at is None:
-            builder.count("date-missing-or-invalid")
+        fetched_at = known_time(builder, microseconds(record.headers.get("warc-date")))
         text = record.block.decode("utf-8-sig", "replace").strip()
         if len(text) > MAX_TEXT_CHARS:
             builder.count("text-cut")
