@@ -527,7 +527,7 @@ def conclude(
     folders.complete_parts(work, schemas)
     rows = {name: folders.row_count(work, name) for name in schemas}
     rejected = folders.rejects_by_reason(work)
-    topic = topic_of(folders.read_table(work, TOPIC))
+    topic, scale = topic_of(folders.read_table(work, TOPIC)), round_scale(work)
     warning = scattered_warning(topic) if topic else None
     if warning and pc.all(folders.read_table(work, HARVEST.columns("seed"))["seed"]).as_py():
         log.warning("%s", warning)
@@ -539,12 +539,12 @@ def conclude(
         "rejected": rejected,
         "counters": metrics.counters,
         "stages": stage_rows(metrics),
-        "threshold": round_scale(work).get("threshold", config.least_score),
+        "threshold": scale.get("threshold", config.least_score),
         "seconds": round(time.time() - begin, 3),
         "versions": versions(),
     }
     folders.publish(output, manifest)
-    return round_summary(output, config, manifest, seconds=metrics.seconds, top=top)
+    return round_summary(output, config, manifest, scale, seconds=metrics.seconds, top=top)
 
 
 def _build(

@@ -29,13 +29,16 @@ def round_scale(output: str) -> dict[str, float]:
     return {row["name"]: row["value"] for row in folders.read_table(output, SCALE).to_pylist()}
 
 
-def round_summary(output: str, config: RoundConfig, manifest: dict[str, Any], *, seconds: float, top: int) -> str:
+def round_summary(
+    output: str, config: RoundConfig, manifest: dict[str, Any], scale: dict[str, float], *, seconds: float, top: int
+) -> str:
     """The best URLs, what was selected, and what was held back.
 
     Args:
         output: the round's folder.
         config: its configuration.
         manifest: its manifest.
+        scale: its numbers of `SCALE`.
         seconds: how long the pipeline ran.
         top: how many URLs are shown.
     """
@@ -48,7 +51,7 @@ def round_summary(output: str, config: RoundConfig, manifest: dict[str, Any], *,
     lines.append(f"{output}: {counted(rows['frontier'], 'URL')} ranked, {selected}, in {seconds:.1f} s")
     topic = manifest["inputs"].get("topic")
     lines += topic_lines(topic) if topic else []
-    lines.append(_threshold_line(manifest["threshold"], config, round_scale(output)))
+    lines.append(_threshold_line(manifest["threshold"], config, scale))
     if not selection.selected and selection.held["threshold"] and config.threshold is None:
         lines.append("no score is above the threshold: --max-urls N selects the best N whatever their scores")
     if config.mix is not None:
