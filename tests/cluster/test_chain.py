@@ -8,7 +8,6 @@ import pytest
 
 from tests.cluster.conftest import Chain, FlinkCluster, manifest, run_chain
 
-
 PRISM_TRIES = 6
 """Some two of five runs have counts that fall short."""
 
