@@ -25,7 +25,7 @@ from semrank.pipelines.evaluation_crawls import fact_rankers, named_makers, repl
 from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_results import Results, summary_text
 from semrank.pipelines.evaluation_topics import Labels, Plan, Topic, plan_topics, read_topics
-from semrank.pipelines.manifest import use_parameters_of
+from semrank.pipelines.manifest import parameter_rules
 from semrank.pipelines.options import add_options, given_options, option, read_options, required
 from semrank.pipelines.runtime import versions
 from semrank.schemas.errors import InputError
@@ -94,8 +94,7 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
     by_facts = fact_rankers(config)
     with folders.unchanged(snapshot, "snapshot") as read:
         tables = [concatenate(folders.read_parts(snapshot, table), table.schema) for table in (PAGES, LINKS, CLICKS)]
-    use_parameters_of(snapshot)
-    labels = read_topics(topics)
+    labels = read_topics(topics, parameter_rules(snapshot))
     surplus = surplus_strings(pa.chunked_array([chunk for table in tables for chunk in url_chunks(table)]))
     tables = [without_urls(table, surplus) for table in tables]
     ground = Ground.of(*tables, language=config.words.language, nouns=config.words.nouns)

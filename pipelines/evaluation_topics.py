@@ -20,6 +20,7 @@ from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.crawls.tables import PARQUET, table_format
 from semrank.transforms.replay.replay import drawn_seeds
 from semrank.transforms.streams.json_lines import parse_object, read_lines
+from semrank.transforms.streams.parameters import NO_RULES, ParameterRules
 from semrank.transforms.streams.parquet import read_batches, read_schema
 from semrank.transforms.streams.quotes import quote_page_line
 from semrank.transforms.streams.urls import canonicalize
@@ -41,8 +42,8 @@ class Labels:
     rejects: pa.Table
 
 
-def read_topics(path: str) -> Labels:
-    """The topics of a Parquet or JSON Lines file.
+def read_topics(path: str, rules: ParameterRules = NO_RULES) -> Labels:
+    """The topics of a Parquet or JSON Lines file, their URLs by the snapshot's rules for parameters.
 
     Raises:
         InputError: the file can't be read or is no table of topics.
@@ -50,7 +51,7 @@ def read_topics(path: str) -> Labels:
     source = f"--topics {path}"
     with files.open_binary(path) as stream:
         table, rejects = _raw_topics(stream, source)
-    canonical = canonicalize(column_array(table["url"]))
+    canonical = canonicalize(column_array(table["url"]), rules)
     bad = pc.or_(pc.is_null(canonical.urls), pc.is_null(column_array(table["topic"])))
     reasons = pc.fill_null(canonical.reasons.cast(pa.string()).filter(bad), "topic-missing")
     rejects += _rejected(reasons, table.filter(bad))

@@ -19,7 +19,7 @@ from semrank.pipelines.explanation import (
     selection_around,
     urls_alike,
 )
-from semrank.pipelines.manifest import Manifest, use_parameters_of
+from semrank.pipelines.manifest import Manifest, parameter_rules
 from semrank.pipelines.options import add_options, option, read_options, required
 from semrank.pipelines.round_summary import round_scale
 from semrank.pipelines.score_terms import LEGEND, named_ranker, score_facts, score_lines
@@ -89,8 +89,8 @@ def explanation(folder: str, url: str, *, snapshot: str | None = None, brief: bo
     """
     manifest = Manifest.of(folder, "round")
     config = stored_config(manifest.members("parameters"), manifest.path)
-    use_parameters_of(manifest.text("inputs", "snapshot", "path") if snapshot is None else snapshot)
-    canonical = canonical_url(url)
+    rules = parameter_rules(manifest.text("inputs", "snapshot", "path") if snapshot is None else snapshot)
+    canonical = canonical_url(url, rules=rules)
     if canonical.url is None:
         hint = f"; did you mean https://{url}?" if canonical.reason == "scheme-missing" else ""
         raise InputError(f"'{url}' is not a URL ({canonical.reason}), expected a URL of the frontier{hint}")

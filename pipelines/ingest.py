@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, make_dataclass, replace
+from dataclasses import dataclass, make_dataclass, replace
 from functools import partial
 from typing import Any
 from zoneinfo import available_timezones
@@ -33,14 +33,14 @@ from semrank.transforms.columnar.arrays import partition_count
 from semrank.transforms.columnar.beam import NAMESPACE
 from semrank.transforms.crawls import formats
 from semrank.transforms.crawls.beam import BALANCE_FOLDER, SourceRange, WriteSnapshot
-from semrank.transforms.crawls.pages import CrawlLimits
+from semrank.transforms.crawls.pages import DEFAULT_LIMITS, CrawlLimits
 from semrank.transforms.logs.formats import FORMATS as LOG_FORMATS
 from semrank.transforms.logs.formats import log_argument
 from semrank.transforms.logs.options import MAX_SALT_BYTES, LogOptions, parse_columns
 from semrank.transforms.streams.batch import SourceBatch
 from semrank.transforms.streams.download import Policy, shown_url
 from semrank.transforms.streams.lines import is_compressed, line_range
-from semrank.transforms.streams.parameters import ParameterRules, urls_that_lost_parameters, use_parameters
+from semrank.transforms.streams.parameters import ParameterRules, urls_that_lost_parameters
 
 EXAMPLES = """\
 examples:
@@ -69,8 +69,6 @@ log = logging.getLogger(NAMESPACE)
 
 _INPUTS, _LOGS, _LIMITS, _URLS = "inputs", "logs", "limits", "URLs"
 """Titles of groups of options."""
-
-_LIMIT = CrawlLimits()
 
 _PARAMETERS = {
     "metavar": "NAME[,NAME]",
@@ -132,11 +130,11 @@ class IngestOptions:
         metavar="ZONE",
     )
     max_record_bytes: int = option(
-        _LIMIT.max_record_bytes, "bytes of the largest record that is read", _LIMITS, metavar="N", low=1
+        DEFAULT_LIMITS.max_record_bytes, "bytes of the largest record that is read", _LIMITS, metavar="N", low=1
     )
-    max_links: int = option(_LIMIT.max_links, "links taken from one page", _LIMITS, metavar="N", low=1)
+    max_links: int = option(DEFAULT_LIMITS.max_links, "links taken from one page", _LIMITS, metavar="N", low=1)
     record_seconds: float = option(
-        _LIMIT.record_seconds,
+        DEFAULT_LIMITS.record_seconds,
         "processor time that one record may take before it is rejected, in seconds",
         _LIMITS,
         metavar="S",
@@ -172,10 +170,8 @@ class _Reading:
     limits: CrawlLimits
     logs: LogOptions
     downloads: Policy
-    parameters: ParameterRules = field(default_factory=ParameterRules)
 
     def __call__(self, source: SourceRange) -> Iterator[SourceBatch]:
-        use_parameters(self.parameters)
         before = urls_that_lost_parameters()
         for batch in self._batches(source):
             lost, before = urls_that_lost_parameters() - before, urls_that_lost_parameters()
@@ -213,7 +209,7 @@ def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
         return 0
     inputs = [path for path, _ in sources]
     folders.claim_folder("--output", output, parts=PARTS, overwrite=own.overwrite, inputs=inputs)
-    rules = reading.parameters
+    rules = reading.limits.rules
     extra = {"url_parameters": {"keep": sorted(rules.keep), "drop": sorted(rules.drop)}}
     print(ingest(ranges, reading, output, options, extra, memory=memory))
     return 0
@@ -288,17 +284,20 @@ def _names(lists: Sequence[str]) -> list[str]:
 
 
 def _reading(own: IngestOptions) -> _Reading:
+    rules = ParameterRules.of(_names(own.keep_parameters), _names(own.drop_parameters))
     return _Reading(
-        CrawlLimits(own.max_record_bytes, own.max_links, _zone(own.nutch_zone), own.record_seconds, own.robots_name),
+        CrawlLimits(
+            own.max_record_bytes, own.max_links, _zone(own.nutch_zone), own.record_seconds, own.robots_name, rules
+        ),
         LogOptions(
             user_salt=_user_salt(own),
             site=own.log_site,
             site_search=own.site_search,
             columns=parse_columns(own.log_columns) if own.log_columns else {},
             spam_domains=own.spam_domain,
+            rules=rules,
         ),
         Policy(redirect_hosts=frozenset(own.redirect_host)),
-        ParameterRules.of(_names(own.keep_parameters), _names(own.drop_parameters)),
     )
 
 

@@ -20,7 +20,7 @@ from semrank.pipelines import cli, explain, folders, rank
 from semrank.pipelines import rounds as rounds_command
 from semrank.pipelines.config import round_config
 from semrank.pipelines.finish import finish_round
-from semrank.pipelines.manifest import use_parameters_of
+from semrank.pipelines.manifest import parameter_rules
 from semrank.pipelines.options import read_options
 from semrank.pipelines.queue import Queue, is_web_address, queue_from_round, queue_from_seeds, queue_from_urls
 from semrank.pipelines.runtime import beam_options
@@ -150,9 +150,8 @@ def rank_round(
     given = {"snapshot": snapshot, "output": output, **options}
     given |= {"previous": _folder(previous)} if seeds is None else {"seeds": _IN_MEMORY}
     arguments, further = _parsed("rank", given)
-    use_parameters_of(arguments.snapshot)
     try:
-        rank.rank_urls(arguments, further, None if seeds is None else _queue(seeds))
+        rank.rank_urls(arguments, further, None if seeds is None else _queue(seeds, arguments.snapshot))
     finally:
         folders.release_all()
     return Round(output)
@@ -178,9 +177,8 @@ def rank_rounds(snapshot: Path, output: Path, *, seeds: Seeds, rounds: int, **op
     arguments, further = _parsed(
         "rounds", {"snapshot": snapshot, "output": output, "seeds": _IN_MEMORY, "rounds": rounds, **options}
     )
-    use_parameters_of(arguments.snapshot)
     try:
-        for _ in rounds_command.rank_rounds(arguments, further, _queue(seeds)):
+        for _ in rounds_command.rank_rounds(arguments, further, _queue(seeds, arguments.snapshot)):
             pass
     finally:
         folders.release_all()
@@ -223,8 +221,10 @@ class RankUrls(beam.PTransform[PBegin, PCollection[pa.Table]]):
         if further:
             raise InputError(f"{further[0]}: expected an option of `semrank rank`; Beam's options are the pipeline's")
         self._config = round_config(self._arguments)
-        use_parameters_of(self._arguments.snapshot)
-        self._queue = _queue(seeds) if seeds is not None else queue_from_round(_folder(previous))
+        if seeds is None:
+            self._queue = queue_from_round(_folder(previous))
+        else:
+            self._queue = _queue(seeds, self._arguments.snapshot)
 
     def expand(self, begin: PBegin) -> PCollection[pa.Table]:
         """Claims the folder and applies the stages of the round."""
@@ -243,12 +243,13 @@ def read_written(written: pa.Table) -> Iterator[pa.Table]:
         yield from read_stored(path, FRONTIER)
 
 
-def _queue(seeds: Seeds) -> Queue:
+def _queue(seeds: Seeds, snapshot: str) -> Queue:
+    rules = parameter_rules(snapshot)
     if isinstance(seeds, str) and is_web_address(seeds):
-        return queue_from_urls([seeds], _IN_MEMORY)
+        return queue_from_urls([seeds], _IN_MEMORY, rules)
     if isinstance(seeds, str | os.PathLike):
-        return queue_from_seeds(os.fspath(seeds))
-    return queue_from_urls(list(seeds), _IN_MEMORY)
+        return queue_from_seeds(os.fspath(seeds), rules)
+    return queue_from_urls(list(seeds), _IN_MEMORY, rules)
 
 
 def _folder(previous: Path | Round | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
-from semrank.transforms.streams.parameters import ParameterRules, use_parameters
+from semrank.transforms.streams.parameters import ParameterRules
 
 _LARGEST = 1 << 63
 """Bound of the numbers that tables can hold."""
@@ -85,8 +85,8 @@ class Manifest:
         raise InputError(f"{self.path}: {'.'.join(names)} is {repr(found)[:_QUOTED]}, expected {expected}")
 
 
-def use_parameters_of(snapshot: str) -> None:
-    """Makes URLs of seeds and topics as those of a snapshot were made: sets its rules for query parameters.
+def parameter_rules(snapshot: str) -> ParameterRules:
+    """The rules for query parameters that a snapshot's URLs were made by, for URLs of seeds and topics.
 
     What is wrong with the snapshot is reported where it is read.
     """
@@ -95,4 +95,4 @@ def use_parameters_of(snapshot: str) -> None:
     except InputError:
         rules = None
     lists = [rules.get(name) if isinstance(rules, dict) else None for name in ("keep", "drop")]
-    use_parameters(ParameterRules.of(*(map(str, names) if isinstance(names, list) else () for names in lists)))
+    return ParameterRules.of(*(map(str, names) if isinstance(names, list) else () for names in lists))

@@ -22,6 +22,7 @@ from semrank.transforms.columnar.parquet import open_stored
 from semrank.transforms.crawls.seeds import Seed, read_seeds
 from semrank.transforms.streams.batch import MAX_REJECT_CHARS
 from semrank.transforms.streams.lines import DamagedStreamError, decompressed
+from semrank.transforms.streams.parameters import NO_RULES, ParameterRules
 from semrank.transforms.streams.quotes import quote_page
 from semrank.transforms.streams.urls import canonicalize
 
@@ -54,8 +55,12 @@ class Queue:
         return replace(self, urls=urls_left, harvest=harvest, rejects=rejects)
 
 
-def queue_from_seeds(path: str) -> Queue:
+def queue_from_seeds(path: str, rules: ParameterRules = NO_RULES) -> Queue:
     """The seeds of a file, perhaps compressed; see `semrank.transforms.crawls.seeds`.
+
+    Args:
+        path: the file.
+        rules: the snapshot's rules for parameters of URLs.
 
     Raises:
         InputError: the path is a URL of the web, or the file can't be read, is no text, or holds no URL.
@@ -76,7 +81,7 @@ def queue_from_seeds(path: str) -> Queue:
     seeds = read_seeds(text)
     if not seeds:
         raise InputError(f"--seeds {path}: holds no URL, {expected}")
-    return _queue_of(seeds, path)
+    return _queue_of(seeds, path, rules)
 
 
 def is_web_address(path: str) -> bool:
@@ -93,21 +98,22 @@ def _bounded(path: str, parts: Iterable[bytes]) -> bytes:
     return bytes(content)
 
 
-def queue_from_urls(texts: Sequence[str], source: str) -> Queue:
+def queue_from_urls(texts: Sequence[str], source: str, rules: ParameterRules = NO_RULES) -> Queue:
     """The queue of some seeds.
 
     Args:
         texts: URLs; what is none becomes a reject.
         source: where they come from, for messages and the manifest.
+        rules: the snapshot's rules for parameters of URLs.
 
     Raises:
         InputError: none of them is a URL.
     """
-    return _queue_of([Seed(text, None, text) for text in texts], source)
+    return _queue_of([Seed(text, None, text) for text in texts], source, rules)
 
 
-def _queue_of(seeds: Sequence[Seed], source: str) -> Queue:
-    canonical = canonicalize(pa.array([seed.url for seed in seeds], pa.string()))
+def _queue_of(seeds: Sequence[Seed], source: str, rules: ParameterRules) -> Queue:
+    canonical = canonicalize(pa.array([seed.url for seed in seeds], pa.string()), rules)
     reasons = pc.coalesce(pa.array([seed.reason for seed in seeds], pa.string()), canonical.reasons.cast(pa.string()))
     bad = reasons.is_valid()
     urls = canonical.urls.filter(pc.invert(bad))

@@ -30,7 +30,7 @@ from semrank.pipelines.config import (
     round_config,
     unused_options,
 )
-from semrank.pipelines.manifest import Manifest, use_parameters_of
+from semrank.pipelines.manifest import Manifest, parameter_rules
 from semrank.pipelines.memory import WorkerOptions, worker_memory
 from semrank.pipelines.options import add_options, option, read_options, required
 from semrank.pipelines.plan import PlanOptions, shown_plan
@@ -228,11 +228,12 @@ def rank_urls(arguments: argparse.Namespace, beam_arguments: list[str], seeds: Q
     own, config = read_options(RankOptions, arguments), checked_config(arguments)
     options = beam_options(beam_arguments)
     memory = worker_memory(arguments, options)
-    use_parameters_of(own.snapshot)
     if seeds is not None:
         queue = seeds
+    elif own.seeds:
+        queue = queue_from_seeds(own.seeds, parameter_rules(own.snapshot))
     else:
-        queue = queue_from_seeds(own.seeds) if own.seeds else queue_from_round(own.previous or "")
+        queue = queue_from_round(own.previous or "")
     snapshot, output = (path_for_workers(options, path) for path in (own.snapshot, own.output))
     if form := read_options(PlanOptions, arguments).plan:
         return round_plan(snapshot, queue, output, config, form)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from semrank.pipelines import folders
 from semrank.pipelines.cluster import path_for_workers
 from semrank.pipelines.config import QUEUE_GROUP, add_round_arguments
-from semrank.pipelines.manifest import Manifest, use_parameters_of
+from semrank.pipelines.manifest import Manifest, parameter_rules
 from semrank.pipelines.memory import WorkerOptions, worker_memory
 from semrank.pipelines.options import add_options, option, read_options, required
 from semrank.pipelines.plan import PlanOptions
@@ -85,8 +85,7 @@ def rank_rounds(arguments: argparse.Namespace, beam_arguments: list[str], seeds:
     options = beam_options(beam_arguments)
     memory = worker_memory(arguments, options)
     if seeds is None:
-        use_parameters_of(own.snapshot)
-        seeds = queue_from_seeds(own.seeds)
+        seeds = queue_from_seeds(own.seeds, parameter_rules(own.snapshot))
     snapshot, output = (path_for_workers(options, path) for path in (own.snapshot, own.output))
     if form := read_options(PlanOptions, arguments).plan:
         yield round_plan(snapshot, seeds, output, config, form)

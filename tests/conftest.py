@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-
-from semrank.transforms.streams.parameters import ParameterRules, use_parameters
 
 # Examples take longer where several tests run at once; the limit of pytest-timeout holds for each test.
 settings.register_profile("suite", deadline=None)
@@ -34,10 +31,3 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip("real data is not beside the checkout (expected in ../shared/data)")
     return SHARED_DATA
-
-
-@pytest.fixture(autouse=True)
-def default_parameters() -> Iterator[None]:
-    """A command reads URLs by its snapshot's rules for parameters, and its process goes on with them."""
-    yield
-    use_parameters(ParameterRules())

@@ -21,7 +21,6 @@ from semrank.pipelines.config import RoundConfig, stored_config
 from semrank.pipelines.explain import explanation
 from semrank.schemas.tables import FRONTIER, HARVEST, KEYWORDS, LINKS, RELATIONS
 from semrank.transforms.similarity.hierarchy import ics
-from semrank.transforms.streams.parameters import ParameterRules, use_parameters
 from tests.support.sample import ingest_sample
 
 NUMBER = r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
@@ -325,7 +324,6 @@ def test_a_url_is_found_as_the_snapshot_has_it(tmp_path: Path) -> None:
     assert main(["ingest", "--links", f"{tmp_path}/links.jsonl", *options, "--output", snapshot, "--quiet"]) == 0
     seeds = ["--seeds", f"{tmp_path}/seeds.txt", "--ranker", "pagerank"]
     assert main(["rank", "--snapshot", snapshot, *seeds, "--output", output, "--quiet"]) == 0
-    use_parameters(ParameterRules())
     assert explanation(output, told)["frontier"]["url"] == shown
     Path(snapshot).rename(tmp_path / "moved")
     assert explanation(output, told, snapshot=f"{tmp_path}/moved")["frontier"]["url"] == shown

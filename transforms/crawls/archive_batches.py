@@ -7,7 +7,7 @@ from typing import BinaryIO, TypeAlias
 
 from semrank.transforms.crawls.archive import Record, read_records
 from semrank.transforms.crawls.bounded import UnreadableError
-from semrank.transforms.crawls.pages import CrawlLimits
+from semrank.transforms.crawls.pages import DEFAULT_LIMITS, CrawlLimits
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 
 SettleRecord: TypeAlias = Callable[[BatchBuilder, Record, str, CrawlLimits], None]
@@ -22,7 +22,7 @@ def read_archive(
     source: str,
     start: int = 0,
     end: int | None = None,
-    limits: CrawlLimits = CrawlLimits(),  # noqa: B008 - immutable
+    limits: CrawlLimits = DEFAULT_LIMITS,
 ) -> Iterator[SourceBatch]:
     """Batches of an archive, or of the records that begin in bytes [start, end) of it.
 
@@ -35,7 +35,7 @@ def read_archive(
         end: first byte after the range, None for the end of the file.
         limits: bounds on what is taken.
     """
-    builder = BatchBuilder(stage)
+    builder = BatchBuilder(stage, limits.rules)
     for record in read_records(stream, start=start, end=end, max_record_bytes=limits.max_record_bytes):
         described = f"{source} {record.describe()}"
         if record.problem is not None:

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, cast
 
 from semrank.transforms.crawls.html import MAX_HTML_BYTES, HtmlPage, read_html
 from semrank.transforms.crawls.links import PageLinks
+from semrank.transforms.streams.parameters import NO_RULES, ParameterRules
 
 DEFAULT_RECORD_SECONDS = 5.0
 """Seconds of processor time that one record may take; large honest pages take some tenths of one."""
@@ -56,12 +57,15 @@ def time_limit(seconds: float) -> Iterator[None]:
         raise UnreadableError(TOOK_TOO_LONG)
 
 
-def read_page(body: bytes, *, seconds: float = DEFAULT_RECORD_SECONDS, **options: Any) -> HtmlPage:
+def read_page(
+    body: bytes, *, seconds: float = DEFAULT_RECORD_SECONDS, rules: ParameterRules = NO_RULES, **options: Any
+) -> HtmlPage:
     """`html.read_html` with a limit of processor time that also ends compiled code.
 
     Args:
         body: the page.
         seconds: the limit.
+        rules: the user's rules for parameters of URLs.
         options: further arguments of `read_html`.
 
     Raises:
@@ -69,8 +73,8 @@ def read_page(body: bytes, *, seconds: float = DEFAULT_RECORD_SECONDS, **options
     """
     if len(body) < APART_BYTES and (len(body) < 2 * APART_TAGS or body.count(b"<") < APART_TAGS):
         with time_limit(seconds):
-            return read_html(body, **options)
-    return _helper.read(body[: MAX_HTML_BYTES + 1], seconds, options)
+            return read_html(body, rules=rules, **options)
+    return _helper.read(body[: MAX_HTML_BYTES + 1], seconds, rules, options)
 
 
 class _Helper:
@@ -81,12 +85,13 @@ class _Helper:
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
 
-    def read(self, body: bytes, seconds: float, options: dict[str, Any]) -> HtmlPage:
+    def read(self, body: bytes, seconds: float, rules: ParameterRules, options: dict[str, Any]) -> HtmlPage:
         with self._lock:
             process = self._running()
             requests, answers = cast(BinaryIO, process.stdin), cast(BinaryIO, process.stdout)
             try:
-                requests.write(json.dumps([len(body), seconds, options]).encode() + b"\n" + body)
+                request = json.dumps([len(body), seconds, rules, options], default=list)
+                requests.write(request.encode() + b"\n" + body)
                 requests.flush()
                 title, text, language, links = json.loads(answers.readline())
                 return HtmlPage(title, text, language, PageLinks.of_state(options["url"], links))
@@ -131,10 +136,10 @@ def serve() -> None:
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while request := requests.readline():
-        size, seconds, options = json.loads(request)
+        size, seconds, rules, options = json.loads(request)
         body = requests.read(size)
         signal.setitimer(signal.ITIMER_PROF, seconds)
-        page = read_html(body, **options)
+        page = read_html(body, rules=ParameterRules.of(*rules), **options)
         signal.setitimer(signal.ITIMER_PROF, 0)
         answers.write(json.dumps([page.title, page.text, page.language, page.links.state()]).encode() + b"\n")
         answers.flush()

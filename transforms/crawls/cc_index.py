@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import TIMESTAMP
 from semrank.transforms.crawls.media import PAGE_TYPES
-from semrank.transforms.crawls.pages import Fetch, is_robots_txt, page, settle_status
+from semrank.transforms.crawls.pages import DEFAULT_LIMITS, CrawlLimits, Fetch, is_robots_txt, page, settle_status
 from semrank.transforms.crawls.tables import converts, in_convertible_types
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.languages import language_code
@@ -68,19 +68,22 @@ def check(stream: BinaryIO, *, source: str) -> None:
             raise InputError(f"{source}: column '{field.name}' has type {found}, expected {field.type}")
 
 
-def read(stream: BinaryIO, *, source: str, groups: Sequence[int] | None = None) -> Iterator[SourceBatch]:
+def read(
+    stream: BinaryIO, *, source: str, groups: Sequence[int] | None = None, limits: CrawlLimits = DEFAULT_LIMITS
+) -> Iterator[SourceBatch]:
     """Batches of an index file.
 
     Args:
         stream: seekable binary stream.
         source: name of the file, for messages.
         groups: row groups to read, all if None.
+        limits: the rules for parameters of URLs.
 
     Raises:
         InputError: as `check`.
     """
     check(stream, source=source)
-    builder = BatchBuilder(STAGE)
+    builder = BatchBuilder(STAGE, limits.rules)
     for rows in read_batches(stream, source, columns=COLUMNS.names, groups=groups, reject=builder.reject):
         prepared, invalid = in_convertible_types(rows.table, COLUMNS)
         reasons = pc.coalesce(rows.reasons, invalid).to_pylist()
@@ -108,7 +111,7 @@ def _conformed(rows: pa.Table) -> pa.Table:
 
 def _settle(builder: BatchBuilder, row: dict[str, Any]) -> None:
     raw = row["url"] or ""
-    url, reason = canonical_url(raw)
+    url, reason = canonical_url(raw, rules=builder.rules)
     if url is None:
         builder.reject(reason or "url-invalid", raw)
         return

@@ -179,38 +179,27 @@ def _check_index(path: str) -> None:
 def _read_table(
     stream: BinaryIO, *, source: str, start: int, end: int | None, limits: CrawlLimits, table: str
 ) -> Iterator[SourceBatch]:
-    del limits
     if tables.table_format(_head(stream, source), source) == tables.PARQUET:
         groups = groups_in_range(stream, source, start, end)
-        yield from tables.read_parquet(stream, table=table, source=source, groups=groups)
+        yield from tables.read_parquet(stream, table=table, source=source, groups=groups, limits=limits)
     else:
-        yield from tables.read_json_lines(_lines(stream, start, end), table=table, source=source)
+        yield from tables.read_json_lines(_lines(stream, start, end), table=table, source=source, limits=limits)
 
 
 def _read_index(
     stream: BinaryIO, *, source: str, start: int, end: int | None, limits: CrawlLimits
 ) -> Iterator[SourceBatch]:
-    del limits
-    return cc_index.read(stream, source=source, groups=groups_in_range(stream, source, start, end))
+    return cc_index.read(stream, source=source, groups=groups_in_range(stream, source, start, end), limits=limits)
 
 
-def _read_nutch(
-    stream: BinaryIO, *, source: str, start: int, end: int | None, limits: CrawlLimits
+class _ReadLines(Protocol):
+    def __call__(self, stream: BinaryIO, *, source: str, limits: CrawlLimits) -> Iterator[SourceBatch]: ...
+
+
+def _read_text(
+    stream: BinaryIO, *, source: str, start: int, end: int | None, limits: CrawlLimits, read: _ReadLines
 ) -> Iterator[SourceBatch]:
-    return nutch.read(_lines(stream, start, end), source=source, zone=limits.nutch_zone)
-
-
-def _read_heritrix(
-    stream: BinaryIO, *, source: str, start: int, end: int | None, limits: CrawlLimits
-) -> Iterator[SourceBatch]:
-    del limits
-    return heritrix.read(_lines(stream, start, end), source=source)
-
-
-def _read_scrapy(
-    stream: BinaryIO, *, source: str, start: int, end: int | None, limits: CrawlLimits
-) -> Iterator[SourceBatch]:
-    return scrapy.read(_lines(stream, start, end), source=source, limits=limits)
+    return read(_lines(stream, start, end), source=source, limits=limits)
 
 
 def _lines(stream: BinaryIO, start: int, end: int | None) -> BinaryIO:
@@ -240,8 +229,8 @@ def _table(name: str) -> SourceFormat:
     )
 
 
-def _text(text: str, read: Read) -> SourceFormat:
-    return SourceFormat(text, read, check_readable, _lines_split)
+def _text(text: str, read: _ReadLines) -> SourceFormat:
+    return SourceFormat(text, partial(_read_text, read=read), check_readable, _lines_split)
 
 
 FORMATS: Mapping[str, SourceFormat] = {
@@ -249,9 +238,9 @@ FORMATS: Mapping[str, SourceFormat] = {
     "wat": _archive("Common Crawl's WAT", wat.read),
     "wet": _archive("Common Crawl's WET", wet.read),
     "cc-index": SourceFormat("Common Crawl's columnar index, Parquet", _read_index, _check_index, _always),
-    "nutch": _text("a dump of Nutch's CrawlDb, CSV or JSON", _read_nutch),
-    "heritrix": _text("Heritrix's crawl.log", _read_heritrix),
-    "scrapy": _text("items of Scrapy, JSON Lines", _read_scrapy),
+    "nutch": _text("a dump of Nutch's CrawlDb, CSV or JSON", nutch.read),
+    "heritrix": _text("Heritrix's crawl.log", heritrix.read),
+    "scrapy": _text("items of Scrapy, JSON Lines", scrapy.read),
     "pages": _table("pages"),
     "links": _table("links"),
     "clicks": _table("clicks"),

@@ -26,10 +26,12 @@ from typing import BinaryIO
 
 from semrank.transforms.crawls.media import PAGE_TYPES, media_type
 from semrank.transforms.crawls.pages import (
+    DEFAULT_LIMITS,
     GONE,
     NOT_MODIFIED,
     REDIRECT,
     REDIRECTS,
+    CrawlLimits,
     Fetch,
     is_robots_txt,
     known_time,
@@ -53,14 +55,15 @@ _BEGIN = re.compile(r"([0-9]{14})(?:[0-9]{3})?(?:\+[0-9]+)?")
 _DUPLICATE = re.compile(r"(?:^|,)(?:duplicate|warcRevisit):")  # annotations of a fetch whose content was seen before
 
 
-def read(stream: BinaryIO, *, source: str) -> Iterator[SourceBatch]:
+def read(stream: BinaryIO, *, source: str, limits: CrawlLimits = DEFAULT_LIMITS) -> Iterator[SourceBatch]:
     """Batches of a crawl.log.
 
     Args:
         stream: whole lines, perhaps compressed.
         source: name of the file, for reject rows.
+        limits: the rules for parameters of URLs.
     """
-    builder = BatchBuilder(STAGE)
+    builder = BatchBuilder(STAGE, limits.rules)
     for line in read_lines(stream):
         if line.problem is not None:
             builder.reject(line.problem, f"{source} {quote_page_line(line.data)}")
@@ -122,7 +125,7 @@ def _found(builder: BatchBuilder, url: str, hop: str, via: str, fetched_at: int 
     """Add the link or alias that led to the URL; gives whether there is one."""
     if hop not in ("L", "R") or via == "-":
         return False
-    origin = canonical_url(via).url
+    origin = canonical_url(via, rules=builder.rules).url
     if origin is None or origin == url:
         return False
     if hop == "L":

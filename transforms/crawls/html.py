@@ -16,6 +16,7 @@ from semrank.transforms.crawls.links import DEFAULT_MAX_LINKS, MAX_ANCHOR_CHARS,
 from semrank.transforms.crawls.markup import as_html, bounded_markup
 from semrank.transforms.crawls.words import HIDDEN, UNBROKEN, is_foreign, is_hidden, link_words
 from semrank.transforms.streams.languages import language_code
+from semrank.transforms.streams.parameters import NO_RULES, ParameterRules
 
 MAX_HTML_BYTES = 4 << 20
 """Bytes of a page that are parsed: crawlers cut pages at 1-5 MiB, and what follows is data, not text."""
@@ -62,6 +63,7 @@ def read_html(
     refresh: str | None = None,
     max_links: int = DEFAULT_MAX_LINKS,
     robots_name: str | None = None,
+    rules: ParameterRules = NO_RULES,
     xml: bool = False,
 ) -> HtmlPage:
     """Read one HTML page; any bytes give a page, if an empty one.
@@ -74,9 +76,10 @@ def read_html(
         refresh: value of the Refresh header, if any; counts as a refresh meta element.
         max_links: number of links after which further ones are only counted.
         robots_name: the crawler's name, to which robots directives may speak.
+        rules: the user's rules for parameters of URLs.
         xml: whether the page is XHTML, in which each element may close itself.
     """
-    links = PageLinks(url, max_links, robots_name)
+    links = PageLinks(url, max_links, robots_name, rules)
     if len(body) > MAX_HTML_BYTES:
         body = body[:MAX_HTML_BYTES]
         links.counters["html-cut"] += 1

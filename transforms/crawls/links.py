@@ -9,6 +9,7 @@ from typing import Any
 import can_ada
 
 from semrank.transforms.crawls.robots import Robots
+from semrank.transforms.streams.parameters import NO_RULES, ParameterRules
 from semrank.transforms.streams.urls import (
     MAX_URL_CHARS,
     CanonicalUrl,
@@ -52,6 +53,7 @@ class PageLinks:
         url: canonical URL of the page.
         max_links: number of links after which further ones are only counted.
         robots_name: the crawler's name in directives for single crawlers, None if it has none.
+        rules: the user's rules for parameters of URLs.
 
     Attributes:
         targets: canonical URLs of the links, in document order, repetitions included.
@@ -65,7 +67,13 @@ class PageLinks:
         is_full: whether further links are only counted.
     """
 
-    def __init__(self, url: str, max_links: int = DEFAULT_MAX_LINKS, robots_name: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        max_links: int = DEFAULT_MAX_LINKS,
+        robots_name: str | None = None,
+        rules: ParameterRules = NO_RULES,
+    ) -> None:
         self.targets: list[str] = []
         self.anchors: list[str | None] = []
         self.nofollows: list[bool] = []
@@ -74,7 +82,7 @@ class PageLinks:
         self.robots = Robots(robots_name)
         self.bad: list[tuple[str, str]] = []
         self.counters: Counter[str] = Counter()
-        self._url = url
+        self._url, self._rules = url, rules
         self._base: can_ada.URL | None = parse_base(url)
         self._root = None if self._base is None else root_of(self._base)
         self._is_own_base = True
@@ -125,12 +133,12 @@ class PageLinks:
             self.counters["base-invalid"] += 1
         else:
             self._base, self._root = base, root_of(base)
-            self._is_own_base = canonical_url(base.href).url == self._url
+            self._is_own_base = canonical_url(base.href, rules=self._rules).url == self._url
 
     def canonical_link(self, href: str) -> None:
         """Take a link element with rel=canonical; the first usable one counts."""
         if self.canonical is None:
-            own = canonical_url(href, self._base).url
+            own = canonical_url(href, self._base, self._rules).url
             self.canonical = None if own == self._url else own
 
     def link(self, href: str, anchor: str | None, rel: str | None) -> None:
@@ -144,7 +152,7 @@ class PageLinks:
                 return
             known = self._known.get(href)  # a fifth to a half of a page's links repeat others
             if known is None:
-                known = self._known[href] = canonical_url(href, self._base)
+                known = self._known[href] = canonical_url(href, self._base, self._rules)
             url, reason = known
         if url is not None:
             self.targets.append(url)
@@ -177,7 +185,7 @@ class PageLinks:
         if found is None:
             return
         seconds, address = found
-        url, reason = canonical_url(address, self._base)
+        url, reason = canonical_url(address, self._base, self._rules)
         if url == self._url:
             return
         if url is not None and seconds > MAX_REFRESH_SECONDS:

@@ -21,7 +21,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO, NamedTuple
 from zoneinfo import ZoneInfo
 
-from semrank.transforms.crawls.pages import Fetch, is_robots_txt, page, redirect, settle_status
+from semrank.transforms.crawls.pages import (
+    DEFAULT_LIMITS,
+    CrawlLimits,
+    Fetch,
+    is_robots_txt,
+    page,
+    redirect,
+    settle_status,
+)
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.dates import microseconds
 from semrank.transforms.streams.json_lines import parse_object, read_lines, whole_number
@@ -78,16 +86,16 @@ class _Entry(NamedTuple):
     protocol_status: str
 
 
-def read(stream: BinaryIO, *, source: str, zone: str | None = None) -> Iterator[SourceBatch]:
+def read(stream: BinaryIO, *, source: str, limits: CrawlLimits = DEFAULT_LIMITS) -> Iterator[SourceBatch]:
     """Batches of a dump; each line is recognised as CSV or JSON by itself, so parts of a dump can be read on their own.
 
     Args:
         stream: whole lines, perhaps compressed.
         source: name of the file, for reject rows.
-        zone: name of the machine's zone in the tz database, for abbreviations that have several meanings.
+        limits: the machine's zone, for abbreviations that have several meanings, and the rules for parameters of URLs.
     """
-    machine = None if zone is None else ZoneInfo(zone)
-    builder = BatchBuilder(STAGE)
+    machine = None if limits.nutch_zone is None else ZoneInfo(limits.nutch_zone)
+    builder = BatchBuilder(STAGE, limits.rules)
     for line in read_lines(stream):
         if line.problem is not None:
             builder.reject(line.problem, f"{source} {quote_page_line(line.data)}")
@@ -146,7 +154,7 @@ def _number(value: Any) -> float | None:
 
 
 def _settle(builder: BatchBuilder, entry: _Entry, zone: ZoneInfo | None, described: str) -> None:
-    url, reason = canonical_url(entry.url)
+    url, reason = canonical_url(entry.url, rules=builder.rules)
     if url is None:
         builder.reject(reason or "url-invalid", described)
         return

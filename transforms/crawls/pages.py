@@ -22,6 +22,7 @@ from semrank.transforms.crawls.robots import Robots
 from semrank.transforms.streams.batch import DEFAULT_MAX_RECORD_BYTES, BatchBuilder, Capture, well_formed
 from semrank.transforms.streams.dates import microseconds
 from semrank.transforms.streams.json_lines import status_code
+from semrank.transforms.streams.parameters import NO_RULES, ParameterRules
 from semrank.transforms.streams.urls import canonical_url
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -49,6 +50,7 @@ class CrawlLimits:
         nutch_zone: name in the tz database of the zone that Nutch's machine had, None if unknown.
         record_seconds: processor time of one record.
         robots_name: the crawler's name in robots directives, None if only those for all crawlers count.
+        rules: rules for parameters of URLs.
     """
 
     max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES
@@ -56,6 +58,11 @@ class CrawlLimits:
     nutch_zone: str | None = None
     record_seconds: float = DEFAULT_RECORD_SECONDS
     robots_name: str | None = None
+    rules: ParameterRules = NO_RULES
+
+
+DEFAULT_LIMITS = CrawlLimits()
+"""The limits of a user who names none."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,7 @@ def content_digest(content: bytes) -> str:
 
 def web_url(builder: BatchBuilder, raw_url: str, described: str) -> str | None:
     """The canonical form of a record's URL, or None: URLs of schemes like dns: are ignored, invalid ones rejected."""
-    url, reason = canonical_url(raw_url)
+    url, reason = canonical_url(raw_url, rules=builder.rules)
     if url is None and reason == "scheme-unsupported":
         builder.ignore("not-web")
     elif url is None:
@@ -148,7 +155,7 @@ def revisit(builder: BatchBuilder, fetch: Fetch, original: str | None, original_
         original: URL of the earlier record as it is told, None where it is not.
         original_at: time of the earlier record, None where it is not told.
     """
-    known = canonical_url(original).url if original else None
+    known = canonical_url(original, rules=builder.rules).url if original else None
     if known == fetch.url:
         unchanged(builder, fetch)
         return
@@ -209,7 +216,7 @@ def redirect(builder: BatchBuilder, fetch: Fetch, location: str | None) -> None:
     if not location:
         builder.reject("redirect-without-target", fetch.record)
         return
-    target, reason = canonical_url(location, fetch.url)
+    target, reason = canonical_url(location, fetch.url, builder.rules)
     if target is None:
         builder.reject(f"redirect-{reason}", f"{fetch.record} -> {location}")
     elif target == fetch.url:

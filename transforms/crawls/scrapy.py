@@ -36,6 +36,7 @@ from semrank.transforms.crawls.html import (
 from semrank.transforms.crawls.links import PageLinks, squeeze
 from semrank.transforms.crawls.media import XHTML_TYPES, computed_type, looks_like_markup
 from semrank.transforms.crawls.pages import (
+    DEFAULT_LIMITS,
     REDIRECT,
     CrawlLimits,
     Fetch,
@@ -67,12 +68,7 @@ _TRUE = frozenset({"true", "1", "1.0", "yes"})
 PASSED_FIELDS = ("redirect_urls", "redirected_from")
 
 
-def read(
-    stream: BinaryIO,
-    *,
-    source: str,
-    limits: CrawlLimits = CrawlLimits(),  # noqa: B008 - immutable
-) -> Iterator[SourceBatch]:
+def read(stream: BinaryIO, *, source: str, limits: CrawlLimits = DEFAULT_LIMITS) -> Iterator[SourceBatch]:
     """Batches of a file of items.
 
     Args:
@@ -80,7 +76,7 @@ def read(
         source: name of the file, for reject rows.
         limits: bounds on what is taken.
     """
-    builder = BatchBuilder(STAGE)
+    builder = BatchBuilder(STAGE, limits.rules)
     for line in read_lines(stream, limits.max_record_bytes):
         item = parse_object(line.data) if line.problem is None else line.problem
         if isinstance(item, str):
@@ -97,7 +93,7 @@ def read(
 
 
 def _settle(builder: BatchBuilder, item: Mapping[str, Any], raw: Any, described: str, limits: CrawlLimits) -> None:
-    url, reason = canonical_url(raw if isinstance(raw, str) else "")
+    url, reason = canonical_url(raw if isinstance(raw, str) else "", rules=limits.rules)
     if isinstance(raw, list) and raw:
         builder.reject("url-is-a-list", described)
         return
@@ -110,7 +106,7 @@ def _settle(builder: BatchBuilder, item: Mapping[str, Any], raw: Any, described:
     status = known_status(builder, _single(_first(item, STATUS_FIELDS)))
     fetch = Fetch(url, fetched_at, status, None, described)
     for passed in _strings(_first(item, PASSED_FIELDS)):
-        origin = canonical_url(passed).url
+        origin = canonical_url(passed, rules=limits.rules).url
         if origin is None:
             builder.count("redirects-unreadable")
         elif origin != url:
@@ -128,7 +124,7 @@ def _settle_content(
     title = _shown(_text(item, ("title",)))
     language = language_code(_text(item, LANGUAGE_FIELDS))
     listed = _listed(_first(item, LINK_FIELDS))
-    links = PageLinks(fetch.url, limits.max_links, limits.robots_name)
+    links = PageLinks(fetch.url, limits.max_links, limits.robots_name, limits.rules)
     links.robots.header(headers.get("x-robots-tag", ""))
     if listed is not None:
         _take_links(listed, links)
@@ -143,6 +139,7 @@ def _settle_content(
             refresh=headers.get("refresh"),
             max_links=limits.max_links,
             robots_name=limits.robots_name,
+            rules=limits.rules,
             xml=computed_type(None, body) in XHTML_TYPES,
         )
         links.robots = html.links.robots

@@ -20,6 +20,7 @@ import pyarrow.json
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLICKS, LINKS, PAGES, TableSchema, conform
 from semrank.transforms.columnar.arrays import column_array
+from semrank.transforms.crawls.pages import DEFAULT_LIMITS, CrawlLimits
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.json_lines import parse_object, read_lines, whole_number
 from semrank.transforms.streams.lines import is_compressed
@@ -106,7 +107,12 @@ def converts(found: pa.DataType, expected: pa.DataType) -> bool:
 
 
 def read_parquet(
-    stream: BinaryIO, *, table: str, source: str, groups: Sequence[int] | None = None
+    stream: BinaryIO,
+    *,
+    table: str,
+    source: str,
+    groups: Sequence[int] | None = None,
+    limits: CrawlLimits = DEFAULT_LIMITS,
 ) -> Iterator[SourceBatch]:
     """Batches of a Parquet file.
 
@@ -115,13 +121,14 @@ def read_parquet(
         table: `pages`, `links` or `clicks`.
         source: name of the file, for messages.
         groups: row groups to read, all if None.
+        limits: the rules for parameters of URLs.
 
     Raises:
         InputError: the file is unreadable, a required column is missing, or a column's type does not convert.
     """
     expected = TABLES[table]
     check_parquet(stream, table=table, source=source)
-    builder = BatchBuilder(table)
+    builder = BatchBuilder(table, limits.rules)
     names = expected.schema.names
     for rows in read_batches(stream, source, columns=names, groups=groups, reject=builder.reject):
         prepared, invalid = in_convertible_types(rows.table, expected.schema)
@@ -131,16 +138,19 @@ def read_parquet(
     yield from builder.drain(last=True)
 
 
-def read_json_lines(stream: BinaryIO, *, table: str, source: str) -> Iterator[SourceBatch]:
+def read_json_lines(
+    stream: BinaryIO, *, table: str, source: str, limits: CrawlLimits = DEFAULT_LIMITS
+) -> Iterator[SourceBatch]:
     """Batches of a file of JSON Lines; never raises for what is in it.
 
     Args:
         stream: whole lines, perhaps compressed.
         table: `pages`, `links` or `clicks`.
         source: name of the file, for reject rows.
+        limits: the rules for parameters of URLs.
     """
     expected = TABLES[table]
-    builder = BatchBuilder(table)
+    builder = BatchBuilder(table, limits.rules)
     block: list[bytes] = []
     size = 0
     for line in read_lines(stream):
@@ -319,7 +329,7 @@ def _settle(
         if field.name == "position":
             rows, column = _ranked(builder, rows, column)
         if field.name in _URL_COLUMNS[expected.name]:
-            urls = canonicalize(column)
+            urls = canonicalize(column, builder.rules)
             prefix = _URL_COLUMNS[expected.name][field.name]
             reasons = pc.coalesce(reasons, pc.binary_join_element_wise(prefix, urls.reasons, ""))
             rows = rows.set_column(rows.schema.get_field_index(field.name), field.name, urls.urls)

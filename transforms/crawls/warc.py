@@ -140,6 +140,7 @@ def _settle_page(
             refresh=message.headers.get("refresh"),
             max_links=limits.max_links,
             robots_name=limits.robots_name,
+            rules=limits.rules,
             xml=computed in XHTML_TYPES,
         )
         page(builder, fetch, title=html.title, text=html.text or "", language=html.language, links=html.links)

@@ -75,7 +75,7 @@ def _settle_page(
         builder.ignore("not-html")
         return
     head = _member(html, "Head")
-    links = PageLinks(fetch.url, limits.max_links, limits.robots_name)
+    links = PageLinks(fetch.url, limits.max_links, limits.robots_name, limits.rules)
     base = _text(head, "Base")
     if base is not None:
         links.base(base)

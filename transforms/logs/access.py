@@ -22,6 +22,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -36,6 +37,7 @@ from semrank.transforms.logs.robots import are_robots
 from semrank.transforms.logs.searches import ReferrerReader, site_query
 from semrank.transforms.logs.users import forwarded_clients, visitor_ids
 from semrank.transforms.logs.visits import VISITS, LogBatch
+from semrank.transforms.streams.parameters import ParameterRules
 from semrank.transforms.streams.quotes import quote_line
 from semrank.transforms.streams.spans import Bytes, Lines, Spans, numbers_at, slices, value_spans, window
 from semrank.transforms.streams.texts import Memo, escaped
@@ -206,8 +208,8 @@ class AccessReader:
         self._options = options
         self._site = (options.site or "").encode()
         self._scheme = (options.site or DEFAULT_SCHEME).partition(":")[0].encode()
-        read_referrer = ReferrerReader(options.site_search, options.spam_domains)
-        self._urls = Memo(_canonical_rows)
+        read_referrer = ReferrerReader(options)
+        self._urls = Memo(partial(_canonical_rows, rules=options.rules))
         self._agents = Memo(lambda agents: pa.table({"is_robot": are_robots(agents)}))
         self._referrers = Memo(lambda values: _rows(map(read_referrer, values.to_pylist()), _REFERRERS))
         self._searches = Memo(
@@ -374,8 +376,8 @@ def _rows(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
     return pa.table([pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)], schema=schema)
 
 
-def _canonical_rows(values: pa.BinaryArray) -> pa.Table:
-    rows = _rows((canonical_url(escaped(value)) for value in values.to_pylist()), _CANONICAL)
+def _canonical_rows(values: pa.BinaryArray, rules: ParameterRules) -> pa.Table:
+    rows = _rows((canonical_url(escaped(value), rules=rules) for value in values.to_pylist()), _CANONICAL)
     return rows.append_column("host", host_of(rows["url"]))
 
 

@@ -37,7 +37,7 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
         source: path of the file.
         options: with a key, the set's own user numbers are hashed.
     """
-    reader = ClickReader()
+    reader = ClickReader(options.rules)
 
     def read_lines(lines: Lines, balance: Balance) -> None:
         separated = separate(lines, TAB, quoted=False)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from semrank.schemas.tables import CLICKS
 from semrank.transforms.columnar.arrays import column_array
 from semrank.transforms.logs.rejections import Balance, Quote, Rejections, truths
 from semrank.transforms.logs.searches import MAX_QUERY_CHARS
+from semrank.transforms.streams.parameters import ParameterRules
 from semrank.transforms.streams.spans import Fields, Lines, separate
 from semrank.transforms.streams.texts import Memo, escaped
 from semrank.transforms.streams.urls import canonical_url
@@ -60,8 +62,8 @@ class Rows:
 class ClickReader:
     """Judges rows and makes clicks of them; remembers the URLs it has parsed."""
 
-    def __init__(self) -> None:
-        self._urls = Memo(_canonical_rows)
+    def __init__(self, rules: ParameterRules) -> None:
+        self._urls = Memo(partial(_canonical_rows, rules=rules))
 
     def add(self, rows: Rows, balance: Balance) -> None:
         """Judge rows, count their rejections and add the clicks among them."""
@@ -117,8 +119,8 @@ def with_scheme(urls: pa.BinaryArray) -> pa.BinaryArray:
     return pc.if_else(bare, web, urls)
 
 
-def _canonical_rows(values: pa.BinaryArray) -> pa.Table:
-    results = [canonical_url(escaped(value)) for value in values.to_pylist()]
+def _canonical_rows(values: pa.BinaryArray, rules: ParameterRules) -> pa.Table:
+    results = [canonical_url(escaped(value), rules=rules) for value in values.to_pylist()]
     return pa.table(
         [pa.array([result.url for result in results], pa.string()), pa.array([r.reason for r in results], pa.string())],
         schema=_CANONICAL,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -60,7 +60,7 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
     """
     splitter = _Splitter()
     balance = Balance(FORMAT)
-    canonical = lru_cache(maxsize=_URL_ENTRIES)(canonical_url)
+    canonical = lru_cache(maxsize=_URL_ENTRIES)(partial(canonical_url, rules=options.rules))
     pieces = decompressed(stream)
     while True:
         try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from semrank.schemas.errors import InputError
+from semrank.transforms.streams.parameters import NO_RULES, ParameterRules
 from semrank.transforms.streams.urls import canonical_url
 
 MIN_SALT_BYTES = 8
@@ -32,6 +33,7 @@ class LogOptions:
         columns: for the format `table`: which column is the user, query, time and url (and position, group, session),
             each a name from the header line or a number from 0. Either all are names or all are numbers.
         spam_domains: domains whose referrers are spam, besides the known ones.
+        rules: rules for parameters of URLs.
 
     Raises:
         InputError: an option can't be used; the message names it.
@@ -42,6 +44,7 @@ class LogOptions:
     site_search: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     spam_domains: tuple[str, ...] = ()
+    rules: ParameterRules = NO_RULES
 
     def __post_init__(self) -> None:
         """Check each option on its own and the columns together."""

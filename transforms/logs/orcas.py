@@ -40,7 +40,7 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
         source: path of the file.
         options: with a key, the ids made here are hashed.
     """
-    reader = ClickReader()
+    reader = ClickReader(options.rules)
 
     def read_lines(lines: Lines, balance: Balance) -> None:
         header = lines.ends - lines.starts == len(_HEADER)

@@ -18,6 +18,7 @@ from urllib.parse import unquote_to_bytes
 import yaml
 
 from semrank.schemas.errors import InputError
+from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.spam import SPAM_DOMAINS, is_spam_host
 from semrank.transforms.streams.texts import escaped
 from semrank.transforms.streams.urls import canonical_url
@@ -190,13 +191,12 @@ class ReferrerReader:
     """Reads referrers as logged.
 
     Args:
-        site_search: parameters of the site's own search.
-        spam_domains: spammers' domains besides the known ones.
+        options: the parameters of the site's own search, further spammers' domains, the rules for parameters of URLs.
     """
 
-    def __init__(self, site_search: Sequence[str] = (), spam_domains: Sequence[str] = ()) -> None:
-        self._site_search = tuple(site_search)
-        spam = SPAM_DOMAINS | frozenset(spam_domains)
+    def __init__(self, options: LogOptions) -> None:
+        self._site_search, self._rules = options.site_search, options.rules
+        spam = SPAM_DOMAINS | frozenset(options.spam_domains)
         self._is_spam = lru_cache(maxsize=_HOST_ENTRIES)(partial(is_spam_host, domains=spam))
 
     def __call__(self, value: bytes) -> Referrer:
@@ -204,7 +204,7 @@ class ReferrerReader:
         if value in (b"", b"-"):
             return NO_REFERRER
         raw = escaped(value)
-        canonical = canonical_url(raw).url
+        canonical = canonical_url(raw, rules=self._rules).url
         if canonical is None:
             return NO_REFERRER
         # A canonical URL is so regular that there is no need of a parser: no user, no fragment, always a path.

@@ -42,7 +42,7 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
         source: path of the file; its name may hold the date.
         options: with a key, the set's own user ids are hashed.
     """
-    reader = ClickReader()
+    reader = ClickReader(options.rules)
     date = date_in_name(source)
 
     def read_lines(lines: Lines, balance: Balance) -> None:

@@ -58,7 +58,7 @@ class _Reader:
         self._places = {} if self._awaits_header else {name: int(at) for name, at in self._wanted.items()}
         self._missing: list[str] = []
         self._width: int | None = None
-        self._clicks = ClickReader()
+        self._clicks = ClickReader(options.rules)
 
     def read_lines(self, lines: Lines, balance: Balance) -> None:
         if self._awaits_header:

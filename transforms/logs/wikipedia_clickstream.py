@@ -29,6 +29,7 @@ from semrank.transforms.logs.records import read_blocks
 from semrank.transforms.logs.rejections import Balance, Rejections, truths
 from semrank.transforms.logs.users import subject_ids
 from semrank.transforms.logs.visits import LogBatch
+from semrank.transforms.streams.parameters import ParameterRules
 from semrank.transforms.streams.quotes import quote_click_line
 from semrank.transforms.streams.spans import TAB, Fields, Lines
 from semrank.transforms.streams.texts import Memo, decode, quotable
@@ -57,7 +58,7 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
         source: path of the file; its name may hold the wiki and the month.
         options: with a key, the ids made here are hashed; a site replaces the wiki's.
     """
-    reader = _Reader(options.site or _site(source), date_in_name(source), options.salt)
+    reader = _Reader(options.site or _site(source), date_in_name(source), options)
     return read_blocks(stream, FORMAT, reader.read_lines, quote_click_line)
 
 
@@ -69,11 +70,11 @@ def _site(source: str) -> str:
 
 
 class _Reader:
-    def __init__(self, site: str, date: str, salt: bytes) -> None:
-        self._salt = salt
+    def __init__(self, site: str, date: str, options: LogOptions) -> None:
+        self._salt = options.salt
         begin = spaced_times(pa.array([f"{date} 00:00:00".encode()], pa.binary()))
         self._begin = begin.cast(pa.int64())[0].as_py()
-        self._pages = Memo(lambda titles: _pages(titles, site))
+        self._pages = Memo(lambda titles: _pages(titles, site, options.rules))
 
     def read_lines(self, lines: Lines, balance: Balance) -> None:
         headers = np.array([lines.text(line) in _HEADER for line in range(len(lines))], dtype=np.bool_)
@@ -111,9 +112,10 @@ class _Reader:
         return pa.table({"user_id": readers, "query": words, "clicked_at": at, "url": urls})
 
 
-def _pages(titles: pa.BinaryArray, site: str) -> pa.Table:
+def _pages(titles: pa.BinaryArray, site: str, rules: ParameterRules) -> pa.Table:
     """URL of each article, or the reason why it has none, and the words of its title."""
-    results = [canonical_url(f"{site}/wiki/{quote_from_bytes(title, safe=_SAFE)}") for title in titles.to_pylist()]
+    urls = [f"{site}/wiki/{quote_from_bytes(title, safe=_SAFE)}" for title in titles.to_pylist()]
+    results = [canonical_url(url, rules=rules) for url in urls]
     words = tidy(pc.replace_substring(decode(titles), "_", " "))
     blank = pc.equal(words, "")
     return pa.table(

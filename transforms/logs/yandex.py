@@ -54,7 +54,7 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
         source: path of the file.
         options: with a key, the set's own user numbers are hashed.
     """
-    reader = ClickReader()
+    reader = ClickReader(options.rules)
     carried = b""
     for block in blocks(stream):
         data = carried + block.data

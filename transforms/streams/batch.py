@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from semrank.schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS, TIMESTAMP, TableSchema, conform
+from semrank.transforms.streams.parameters import NO_RULES, ParameterRules
 from semrank.transforms.streams.quotes import quote_page
 
 DEFAULT_MAX_RECORD_BYTES = 20 << 20
@@ -127,11 +128,12 @@ class BatchBuilder:
 
     Args:
         stage: name of the format, the `stage` of reject rows.
+        rules: the user's rules for parameters of URLs.
         max_bytes: bytes of text after which `drain` yields.
     """
 
-    def __init__(self, stage: str, *, max_bytes: int = MAX_BATCH_BYTES) -> None:
-        self.stage = stage
+    def __init__(self, stage: str, rules: ParameterRules = NO_RULES, *, max_bytes: int = MAX_BATCH_BYTES) -> None:
+        self.stage, self.rules = stage, rules
         self._max_bytes = max_bytes
         self._reset()
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 from urllib.parse import unquote_plus
 
 _TRACKING = """
@@ -65,8 +66,7 @@ _ENCODED_EQUALS = re.compile("%3d", re.IGNORECASE)
 _ASP_SESSION_NAME = re.compile(r"aspsessionid[a-z]{8}")
 
 
-@dataclass(frozen=True)
-class ParameterRules:
+class ParameterRules(NamedTuple):
     """What a user knows of the parameters of a crawl's sites, names in lower case.
 
     Attributes:
@@ -87,14 +87,9 @@ class _State(threading.local):
     lost = 0
 
 
-_rules = ParameterRules()
+NO_RULES = ParameterRules()
+
 _state = _State()
-
-
-def use_parameters(rules: ParameterRules) -> None:
-    """Sets the rules of this process, which reads one crawl at a time."""
-    global _rules
-    _rules = rules
 
 
 def urls_that_lost_parameters() -> int:
@@ -102,35 +97,35 @@ def urls_that_lost_parameters() -> int:
     return _state.lost
 
 
-def without_noise(url: str) -> str:
+def without_noise(url: str, rules: ParameterRules) -> str:
     """A URL without session ids, tracking parameters and empty ones, of its query and behind `;` in its path."""
-    bare = _BEHIND_SEMICOLON.sub(_kept, url) if ";" in url else url
+    bare = _BEHIND_SEMICOLON.sub(partial(_kept, rules=rules), url) if ";" in url else url
     head, _, query = bare.partition("?")
     pairs = [pair for pair in query.split("&") if pair]
-    kept = [_without_head(pair) for pair in pairs]
+    kept = [_without_head(pair, rules) for pair in pairs]
     if bare != url or kept != pairs:
         _state.lost += 1
     query = "&".join(filter(None, kept))
     return f"{head}?{query}" if query else head
 
 
-def _kept(found: re.Match[str]) -> str:
-    return "" if _is_noise(_ENCODED_EQUALS.sub("=", found[1], count=1)) else found[0]
+def _kept(found: re.Match[str], rules: ParameterRules) -> str:
+    return "" if _is_noise(_ENCODED_EQUALS.sub("=", found[1], count=1), rules) else found[0]
 
 
-def _without_head(pair: str) -> str:
+def _without_head(pair: str, rules: ParameterRules) -> str:
     """A pair without what is noise in it; some sites part pairs by `;`, behind which further ones are kept."""
-    while pair and _is_noise(pair.partition(";")[0]):
+    while pair and _is_noise(pair.partition(";")[0], rules):
         pair = pair.partition(";")[2]
     return pair
 
 
-def _is_noise(pair: str) -> bool:
+def _is_noise(pair: str, rules: ParameterRules) -> bool:
     name, _, value = pair.partition("=")
     name = (unquote_plus(name) if "%" in name or "+" in name else name).lower()
-    if name in _rules.keep:
+    if name in rules.keep:
         return False
-    if name in TRACKING_PARAMETERS or name in SESSION_PARAMETERS or name in _rules.drop:
+    if name in TRACKING_PARAMETERS or name in SESSION_PARAMETERS or name in rules.drop:
         return True
     if name in AMBIGUOUS_SESSION_PARAMETERS:
         return SESSION_TOKEN.fullmatch(value) is not None

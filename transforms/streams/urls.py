@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.streams.parameters import without_noise
+from semrank.transforms.streams.parameters import NO_RULES, ParameterRules, without_noise
 
 MAX_URL_CHARS = 4_096
 """Characters a canonical URL may have; longer ones come from generators, and browsers and servers refuse them."""
@@ -67,12 +67,13 @@ def parse_base(url: str) -> can_ada.URL | None:
         return None
 
 
-def canonical_url(raw: str, base: str | can_ada.URL | None = None) -> CanonicalUrl:
+def canonical_url(raw: str, base: str | can_ada.URL | None = None, rules: ParameterRules = NO_RULES) -> CanonicalUrl:
     """Canonical form of one URL.
 
     Args:
         raw: a URL as found, or a reference relative to `base`.
         base: absolute URL that references are resolved against, parsed once by `parse_base` if there are many.
+        rules: what a user knows of the parameters of the crawl's sites.
 
     Returns:
         The canonical URL, or one of the reasons url-missing, url-invalid, url-too-long, scheme-missing,
@@ -87,7 +88,7 @@ def canonical_url(raw: str, base: str | can_ada.URL | None = None) -> CanonicalU
     except ValueError:
         return CanonicalUrl(None, _why_unparsable(raw))
     except TypeError:  # half a surrogate pair, which the parser's UTF-8 can't hold
-        return canonical_url(raw.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"), base)
+        return canonical_url(raw.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"), base, rules)
     href = url.href
     if not href.startswith(_WEB):
         return CanonicalUrl(None, "scheme-unsupported")
@@ -98,10 +99,10 @@ def canonical_url(raw: str, base: str | can_ada.URL | None = None) -> CanonicalU
         href = url.href
     # Each of these is in or before something that `_strip` takes away; the test costs a fifth of trying to.
     if "?" in href or ";" in href or "/(" in href or "./" in href or ".:" in href:
-        stripped = _strip(href, url.hostname)
+        stripped = _strip(href, url.hostname, rules)
         if stripped != href:
             # What is left may hold a dot segment that a session id had hidden. It is shorter, so this ends.
-            return canonical_url(stripped)
+            return canonical_url(stripped, rules=rules)
     if len(href) > MAX_URL_CHARS:
         return CanonicalUrl(None, "url-too-long")
     return CanonicalUrl(href, None)
@@ -131,29 +132,30 @@ def _why_unparsable(raw: str) -> str:
     return "host-missing" if not rest or rest[0] in "?#:@" else "url-invalid"
 
 
-def _strip(href: str, host: str) -> str:
+def _strip(href: str, host: str, rules: ParameterRules) -> str:
     """`href` without session ids, tracking parameters, empty parameters, empty query and the host's last dot."""
     if "/(" in href:
         head, mark, query = href.partition("?")
         href = _ASP_NET_SEGMENT.sub("", head) + mark + query
     if "?" in href or ";" in href:
-        href = without_noise(href)
+        href = without_noise(href, rules)
     if host.endswith("."):
         href = href.replace(host, host[:-1], 1)
     return href
 
 
-def canonicalize(urls: pa.Array | pa.ChunkedArray) -> CanonicalUrls:
+def canonicalize(urls: pa.Array | pa.ChunkedArray, rules: ParameterRules = NO_RULES) -> CanonicalUrls:
     """Canonical forms of an array of absolute URLs; each distinct string is parsed once.
 
     Args:
         urls: string, large_string or dictionary array; nulls give the reason url-missing.
+        rules: see `canonical_url`.
     """
     if isinstance(urls, pa.ChunkedArray):
         urls = urls.combine_chunks()
     if not pa.types.is_dictionary(urls.type):
         urls = urls.cast(pa.string()).dictionary_encode()
-    results = [canonical_url(raw or "") for raw in urls.dictionary.to_pylist()]
+    results = [canonical_url(raw or "", rules=rules) for raw in urls.dictionary.to_pylist()]
     indices = urls.indices
     canonical = pa.array([result.url for result in results], pa.string()).take(indices)
     reasons = pa.array([result.reason for result in results], pa.string()).take(indices)

@@ -13,6 +13,7 @@ from semrank.transforms.crawls import bounded, scrapy, warc
 from semrank.transforms.crawls.bounded import APART_BYTES, TOOK_TOO_LONG, UnreadableError, read_page, time_limit
 from semrank.transforms.crawls.html import read_html
 from semrank.transforms.crawls.pages import CrawlLimits
+from semrank.transforms.streams.parameters import ParameterRules
 from tests.support.crawls import http, stream, together
 from tests.support.crawls import warc as record
 
@@ -37,11 +38,12 @@ def test_large_pages_are_read_as_small_ones_are() -> None:
         "refresh": "0;/r",
         "robots_name": "bot",
         "max_links": 10,
+        "rules": ParameterRules.of((), ("a",)),
     }
     apart, here = read_page(LARGE, **options), read_html(LARGE, **options)  # type: ignore[arg-type]
     assert (apart.title, apart.text, apart.language) == (here.title, here.text, here.language)
     assert apart.links.state() == here.links.state()
-    assert (apart.links.nofollow, len(apart.links.targets)) == (True, 10)
+    assert (apart.links.nofollow, apart.links.targets) == (True, ["http://example.com/b/x"] * 10)
 
 
 def test_compiled_code_is_ended_and_reading_goes_on() -> None:

@@ -15,6 +15,7 @@ from semrank.pipelines.queue import queue_from_seeds
 from semrank.schemas.errors import InputError
 from semrank.transforms.crawls import nutch, scrapy, snapshot, tables, warc
 from semrank.transforms.crawls.beam import _tables
+from semrank.transforms.crawls.pages import CrawlLimits
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.streams.batch import SourceBatch
 from tests.support.crawls import together
@@ -88,9 +89,9 @@ def snapshot_of(*sources: Iterable[SourceBatch]) -> dict[str, list[dict[str, Any
     ],
 )
 def test_dump_in_an_ambiguous_zone(cases: Path, file: str, zone: str | None) -> None:
-    folder = cases / "nutch-cst"
+    folder, limits = cases / "nutch-cst", CrawlLimits(nutch_zone=zone)
     with (folder / "seg.warc").open("rb") as archive, (folder / file).open("rb") as dump:
-        found = snapshot_of(warc.read(archive, source="w"), nutch.read(dump, source="n", zone=zone))
+        found = snapshot_of(warc.read(archive, source="w"), nutch.read(dump, source="n", limits=limits))
     (page,) = found["pages"]
     assert (page["title"], page["fetched_at"].isoformat()) == ("Weather stations", "2024-05-01T10:00:00+00:00")
     assert "mountain weather stations" in page["text"]

@@ -17,6 +17,7 @@ import pytest
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import PAGES, conform
 from semrank.transforms.crawls import cc_index, heritrix, nutch, scrapy, warc
+from semrank.transforms.crawls.pages import CrawlLimits
 from semrank.transforms.crawls.snapshot import newest_pages
 from tests.support.crawls import arc, http, stream, together
 from tests.support.crawls import warc as warc_record
@@ -496,15 +497,16 @@ def test_csv_header_is_the_one_that_is_looked_for() -> None:
 )
 def test_zones_of_several_meanings_are_told(due: str, zone: str | None, fetched: datetime | None) -> None:
     for line in (nutch_line(due=due), nutch_json(fetchTime=due)):
-        found = together(nutch.read(stream(line.encode()), source="f", zone=zone))
+        found = together(nutch.read(stream(line.encode()), source="f", limits=CrawlLimits(nutch_zone=zone)))
         assert found["pages"][0]["fetched_at"] == fetched
         assert found["counters"] == ({} if fetched else {"date-missing-or-invalid": 1, "zone-ambiguous": 1})
 
 
 def test_the_hour_that_comes_twice_is_told_by_its_abbreviation() -> None:
+    limits = CrawlLimits(nutch_zone="America/Chicago")
     for text, hour in (("CDT", 6), ("CST", 7)):
         line = nutch_line(due=f"Sun Nov 03 01:30:00 {text} 2024")
-        found = together(nutch.read(stream(line.encode()), source="f", zone="America/Chicago"))
+        found = together(nutch.read(stream(line.encode()), source="f", limits=limits))
         assert found["pages"][0]["fetched_at"] == datetime(2024, 10, 4, hour, 30, tzinfo=UTC)
 
 

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semrank.transforms.logs.access import split_requests
+from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.robots import are_robots
 from semrank.transforms.logs.searches import NO_REFERRER, ReferrerReader, engine_parameters, search_engines
 from semrank.transforms.logs.users import hashed_ids, subject_ids, visitor_ids
@@ -224,7 +225,7 @@ REFERRERS = [
 
 @pytest.mark.parametrize(("url", "query", "position"), REFERRERS)
 def test_referrers_tell_the_words(url: str, query: str | None, position: int | None) -> None:
-    referrer = ReferrerReader()(url.encode())
+    referrer = ReferrerReader(LogOptions())(url.encode())
     assert (referrer.query, referrer.position, referrer.is_spam) == (query, position, False)
 
 
@@ -232,14 +233,14 @@ def test_referrers_tell_the_words(url: str, query: str | None, position: int | N
     "value", [b"", b"-", b"android-app://com.google", b"about:blank", b"\xff\xfe", b"http://", b"x"]
 )
 def test_what_is_no_page_is_no_referrer(value: bytes) -> None:
-    assert ReferrerReader()(value) == NO_REFERRER
+    assert ReferrerReader(LogOptions())(value) == NO_REFERRER
 
 
 @given(
     value=st.binary(max_size=60) | st.binary(max_size=40).map(lambda tail: b"https://www.google.com/search?q=" + tail)
 )
 def test_any_referrer_is_read(value: bytes) -> None:
-    referrer = ReferrerReader(("q",))(value)
+    referrer = ReferrerReader(LogOptions(site_search=("q",)))(value)
     assert referrer.query is None or referrer.query == " ".join(referrer.query.split())
     assert bool(referrer.url) == bool(referrer.host)
 
@@ -253,7 +254,7 @@ def test_any_referrer_is_read(value: bytes) -> None:
     ],
 )
 def test_hosts_of_referrers_are_those_of_pages(url: bytes, host: str) -> None:
-    referrer = ReferrerReader()(url)
+    referrer = ReferrerReader(LogOptions())(url)
     assert referrer.host == host == host_of(pa.array([referrer.url]))[0].as_py()
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from semrank.transforms.streams.parameters import ParameterRules, urls_that_lost_parameters, use_parameters
+from semrank.transforms.streams.parameters import ParameterRules, urls_that_lost_parameters
 from semrank.transforms.streams.urls import (
     MAX_RAW_CHARS,
     MAX_URL_CHARS,
@@ -235,11 +235,9 @@ def test_words_of_arrays_keep_nulls_and_slices() -> None:
 
 def test_users_keep_and_drop_parameters() -> None:
     raw = "http://example.com/?UTM_source=a&ref=b&sid=9f86d081884c&c=d"
-    use_parameters(ParameterRules.of(["utm_SOURCE", "sid", "ref"], ["ref", "c"]))
-    try:
-        assert canonical_url(raw).url == "http://example.com/?UTM_source=a&ref=b&sid=9f86d081884c"
-    finally:
-        use_parameters(ParameterRules())
+    rules = ParameterRules.of(["utm_SOURCE", "sid", "ref"], ["ref", "c"])
+    assert canonical_url(raw, rules=rules).url == "http://example.com/?UTM_source=a&ref=b&sid=9f86d081884c"
+    assert canonicalize(pa.array([raw]), rules).urls.to_pylist() == [canonical_url(raw, rules=rules).url]
     assert canonical_url(raw).url == "http://example.com/?ref=b&c=d"
 
 
