@@ -82,7 +82,10 @@ def compose_properties() -> dict[str, Any]:
     content = compose()
     flink = [service for service in content["services"].values() if "configs" in service]
     assert {service["configs"][0]["target"] for service in flink} == {"/opt/flink/conf/config.yaml"}
-    properties: dict[str, Any] = yaml.safe_load(content["configs"]["flink"]["content"])
+    # A service whose root file system is read-only can't get the contents of a configuration, only a file.
+    assert set(content["configs"]["flink"]) == {"file"}
+    text = (FOLDER / content["configs"]["flink"]["file"]).read_text(encoding="utf-8")
+    properties: dict[str, Any] = yaml.safe_load(text)
     return properties
 
 
@@ -316,6 +319,26 @@ def test_containers_have_the_settings_that_were_measured(name: str) -> None:
     properties = compose_properties()
     found = {str(properties[name]).lower(), of_kind("FlinkDeployment")["spec"]["flinkConfiguration"][name].lower()}
     assert found == {measured}
+
+
+def test_containers_open_the_packages_of_java_that_flink_needs() -> None:
+    opens = " ".join(f"--add-opens={package}=ALL-UNNAMED" for package in cluster.ADD_OPENS)
+    found = {
+        compose_properties()["env.java.opts.all"],
+        of_kind("FlinkDeployment")["spec"]["flinkConfiguration"]["env.java.opts.all"],
+    }
+    assert found == {opens}
+
+
+def megabytes(text: str) -> int:
+    return int(text[:-1]) * {"m": 1, "g": 1024}[text[-1]]
+
+
+@pytest.mark.parametrize(("process", "service"), [("jobmanager", "jobmanager"), ("taskmanager", "taskmanager-1")])
+def test_flink_in_compose_has_its_memory(process: str, service: str) -> None:
+    """Without its size, which the image's own configuration has, Flink does not start the process."""
+    size = compose_properties()[f"{process}.memory.process.size"]
+    assert megabytes(size) < megabytes(compose()["services"][service]["mem_limit"])
 
 
 def test_printed_options_are_understood() -> None:
