@@ -71,10 +71,10 @@ def test_images_are_installed_from_what_is_pinned(chain: ModuleType, name: str) 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "deploy").rglob("Dockerfile*")), ids=lambda path: path.name)
 def test_images_download_nothing_without_a_hash(path: Path) -> None:
-    """Without `--no-build-isolation` pip downloads what builds the package, whatever version there is."""
+    """Without `--no-build-isolation` pip downloads what builds a package, whatever version there is."""
     text = path.read_text(encoding="utf-8").replace("\\\n", " ")
     downloads, own = re.findall(r"\bpip3? install ([^&|;\n]*)", text)
-    assert "--require-hashes -r " in downloads
+    assert "--no-build-isolation --require-hashes -r " in downloads
     assert {"--no-deps", "--no-build-isolation", "."} <= set(own.split())
     assert not re.search(r"\b(apt-get|curl|wget|ADD|uv|conda|npm)\b", text)
 
