@@ -25,7 +25,12 @@ from semrank.pipelines.runtime import beam_options
 
 FOLDER = Path(cluster.__file__).parent
 ROOT = FOLDER.parents[1]
-WORKER_IMAGE = f"semrank-worker:{__version__.rpartition('.')[0]}"
+RELEASE = __version__.rpartition(".")[0]
+WORKER_IMAGE = f"semrank-worker:{RELEASE}"
+JOB_SERVER_IMAGE = f"semrank-jobserver:{RELEASE}"
+VENDOR_IMAGES = {"${LAUNCHER}", "${WORKER_SDK}"}
+"""Images of a vendor, which arguments of a build name."""
+
 POOL_PORT = 50000
 """Port of the SDK image's worker pool."""
 
@@ -111,22 +116,45 @@ def compose_options() -> list[str]:
     return shlex.split(line)
 
 
+def named_images(content: Any) -> set[str]:
+    """Images that a YAML document names, at any depth."""
+    if isinstance(content, list):
+        return set().union(*map(named_images, content))
+    if not isinstance(content, dict):
+        return set()
+    own = {value for key, value in content.items() if key == "image"}
+    return own | named_images(list(content.values()))
+
+
+def test_images_are_built_here_or_pinned() -> None:
+    dockerfiles = [path.read_text(encoding="utf-8") for path in (ROOT / "deploy").rglob("Dockerfile*")]
+    bases = {line[1] for text in dockerfiles for line in map(str.split, text.splitlines()) if line[:1] == ["FROM"]}
+    paths = [*(ROOT / "deploy").rglob("*.yaml"), *(ROOT / "deploy").rglob("*.yml")]
+    documents = [document for path in paths for document in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
+    built = {
+        name for text in dockerfiles for name in re.findall(r"^#   docker build .* -t (\S+) \.$", text, re.MULTILINE)
+    }
+    assert {WORKER_IMAGE, JOB_SERVER_IMAGE} <= built
+    foreign = (bases | named_images(documents)) - built - VENDOR_IMAGES
+    assert len(foreign) == 4, foreign
+    assert [name for name in foreign if not re.fullmatch(r"[a-z-]+:[\w.-]+@sha256:[0-9a-f]{64}", name)] == []
+
+
 def test_images() -> None:
-    flink, beam = pom_property("flink.version"), pom_property("beam.version")
-    assert flink.startswith(pom_property("flink.line") + ".")
-    flink_image = f"flink:{flink}-java17"
-    server_image = f"apache/beam_flink{pom_property('flink.line')}_job_server:{beam}"
     services = compose()["services"]
-    images = {name: re.sub(r"^\$\{\w+:-(.*)\}$", r"\1", service["image"]) for name, service in services.items()}
-    assert images == {
+    flink_image = services["jobmanager"]["image"]
+    # Beam's job server for a line of Flink serves all of its releases.
+    assert flink_image.startswith(f"flink:{pom_property('flink.line')}.")
+    assert pom_property("flink.version").startswith(pom_property("flink.line") + ".")
+    assert {name: service["image"] for name, service in services.items()} == {
         **dict.fromkeys(("jobmanager", "taskmanager-1", "taskmanager-2"), flink_image),
         **dict.fromkeys(("worker-1", "worker-2", "semrank"), WORKER_IMAGE),
-        "jobserver": server_image,
+        "jobserver": JOB_SERVER_IMAGE,
     }
     deployment = of_kind("FlinkDeployment")["spec"]
     assert deployment["image"] == flink_image
     assert deployment["flinkVersion"] == f"v{pom_property('flink.line').replace('.', '_')}"
-    assert of_kind("Deployment")["spec"]["template"]["spec"]["containers"][0]["image"] == server_image
+    assert of_kind("Deployment")["spec"]["template"]["spec"]["containers"][0]["image"] == JOB_SERVER_IMAGE
     (worker,) = (
         container
         for container in deployment["taskManager"]["podTemplate"]["spec"]["containers"]
@@ -136,12 +164,30 @@ def test_images() -> None:
     assert worker["args"] == services["worker-1"]["command"] == [str(POOL_PORT)]
 
 
-def test_worker_image_has_the_sdk_that_is_pinned() -> None:
+@pytest.mark.parametrize("name", ["Dockerfile.worker", "Dockerfile.jobserver"])
+def test_images_are_built_from_files_that_are_there(name: str) -> None:
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    copied = [part for line in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE) for part in line.split()]
+    assert copied
+    assert [part for part in copied if not (ROOT / part).exists()] == []
+
+
+def test_worker_image_has_the_python_that_its_packages_are_locked_for() -> None:
     text = (FOLDER / "Dockerfile.worker").read_text(encoding="utf-8")
-    (sdk,) = re.findall(r"^ARG SDK=apache/beam_python3\.11_sdk:(\d+\.\d+)\.\d+$", text, re.MULTILINE)
-    assert f"apache-beam>={sdk}," in (ROOT / "setup.py").read_text(encoding="utf-8")
-    for name in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE):
-        assert all((ROOT / part).exists() for part in name.split())
+    (version,) = re.findall(r"^FROM python:([\d.]+)-slim", text, re.MULTILINE)
+    assert f'"--python-version", "{version}"' in (ROOT / ".ci" / "supply_chain.py").read_text(encoding="utf-8")
+
+
+def test_job_server_image_has_the_jars_of_the_pom() -> None:
+    lines = (ROOT / "deploy" / "locks" / "jars.sha256").read_text(encoding="ascii").splitlines()
+    assert [line for line in lines if not re.fullmatch(r"[0-9a-f]{64}  [\w.-]+\.jar", line)] == []
+    names = [line.split()[1] for line in lines]
+    assert names == sorted(names)
+    assert {
+        f"beam-runners-flink-{pom_property('flink.line')}-{pom_property('beam.version')}.jar",
+        f"flink-runtime-web-{pom_property('flink.version')}.jar",
+        f"slf4j-simple-{pom_property('slf4j.version')}.jar",
+    } <= set(names)
 
 
 def test_compose_addresses() -> None:
@@ -237,9 +283,10 @@ def test_containers_of_compose_are_confined() -> None:
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
         assert not {"privileged", "cap_add", "pid", "ipc", "devices"} & set(service)
         assert service.get("network_mode", "service:").startswith("service:")
+    for name in ("Dockerfile.worker", "Dockerfile.jobserver"):
+        text = (FOLDER / name).read_text(encoding="utf-8")
+        assert re.search(r"^USER [1-9]\d*:[1-9]\d*$", text, re.MULTILINE)
     text = (FOLDER / "Dockerfile.worker").read_text(encoding="utf-8")
-    assert re.search(r"^USER [1-9]\d*:[1-9]\d*$", text, re.MULTILINE)
-    assert "--require-hashes" in text
     # The pool of the SDK image listens on every address; ours on the loopback address.
     assert 'ENTRYPOINT ["python", "/opt/semrank/worker_pool.py"]' in text
     assert worker_pool.HOST == "127.0.0.1"
