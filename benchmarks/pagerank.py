@@ -84,8 +84,8 @@ def _read_edges(folder: Path) -> tuple[Int64s, Int64s, int]:
 def ours(folder: Path, kept: Path) -> Callable[[], None]:
     """Ours; gives a function that keeps the values."""
     edges = graph.adjacency(*_read_edges(folder))
-    values, ended = pagerank.pagerank(edges, tolerance=TOLERANCE, max_iterations=MAX_ITERATIONS)
-    return partial(_keep, kept, values, ended.iterations)
+    state = pagerank.PageRank(graph.Iteration(TOLERANCE, MAX_ITERATIONS)).solve(edges)
+    return partial(_keep, kept, pagerank.values_of(state), state.convergence.iterations)
 
 
 def _keep(path: Path, values: Float64s, iterations: int) -> None:

@@ -1,9 +1,9 @@
 """The graph of followed links between known URLs, or between their hosts, and how values are iterated over it.
 
 A ranker is one or several `Method`s and a table made of their last states. A method's step multiplies the edges by a
-vector and makes the next state of the products. `solve` does so in memory; on a cluster the edges lie in blocks, and
-the products of the blocks are added up (`block_products`, `joined_products`). Both give the same bits: the numbers to
-be added are rounded to multiples of 2^-52 and add up to at most 1, so that no sum depends on its order.
+vector and makes the next state of the products. `Method.solve` does so in memory; on a cluster the edges lie in blocks,
+and the products of the blocks are added up (`block_products`, `joined_products`). Both give the same bits: the numbers
+to be added are rounded to multiples of 2^-52 and add up to at most 1, so that no sum depends on its order.
 """
 
 from __future__ import annotations
@@ -108,6 +108,7 @@ class Nodes:
     """Known URLs, and the nodes that they are on.
 
     Attributes:
+        ids: ids of the nodes, ascending, int64[n].
         urls: ids of the known URLs, ascending, int64[u].
         node: node of each URL, int64[u]; URLs of one host share a node at the level of hosts.
         seed: whether the crawl began with the URL, bool[u].
@@ -115,6 +116,7 @@ class Nodes:
         discovery: order in which the URLs became known, lowest first, int64[u].
     """
 
+    ids: Int64s
     urls: Int64s
     node: Int64s
     seed: Bools
@@ -127,20 +129,16 @@ class Nodes:
         nodes = NODE_SCHEMA.empty_table() if nodes is None else nodes.sort_by("url_id").combine_chunks()
         urls = int64s(nodes["url_id"])
         seed, current = (bools(nodes[name]) for name in _FLAGS)
-        number = np.arange(len(urls), dtype=np.int64)
-        if level == "host":
-            number = np.unique(int64s(nodes["host_id"]), return_inverse=True)[1].astype(np.int64)
-        return cls(urls, number, seed, current, np.zeros(len(urls), dtype=np.int64))
+        ids, node = np.unique(int64s(nodes["host_id"]) if level == "host" else urls, return_inverse=True)
+        return cls(ids, urls, node.astype(np.int64), seed, current, np.zeros(len(urls), dtype=np.int64))
 
-    @property
-    def node_count(self) -> int:
-        """n, the number of nodes."""
-        return int(self.node.max(initial=-1)) + 1
+    def __len__(self) -> int:
+        return len(self.ids)
 
     @property
     def seed_nodes(self) -> Bools:
         """Whether the crawl began with a URL of the node, bool[n]."""
-        seeds = np.zeros(self.node_count, dtype=np.bool_)
+        seeds = np.zeros(len(self), dtype=np.bool_)
         seeds[self.node[self.seed]] = True
         return seeds
 
@@ -171,6 +169,7 @@ class Graph(Nodes):
         source, target = facts.links.nonzero()
         return cls(
             known.url,
+            known.url,
             np.arange(count, dtype=np.int64),
             known.seed,
             known.current,
@@ -192,13 +191,7 @@ class Graph(Nodes):
             )
         known = Nodes.of_table(nodes, level=level)
         source, target = known.numbered(edges)
-        links = adjacency(source, target, known.node_count)
-        return cls(known.urls, known.node, known.seed, known.current, known.discovery, links)
-
-    @property
-    def node_count(self) -> int:
-        """n, the number of nodes."""
-        return int(self.edges.shape[0])
+        return cls(**vars(known), edges=adjacency(source, target, len(known)))
 
     @property
     def surroundings(self) -> Surroundings:
@@ -292,44 +285,45 @@ class Method(ABC):
         so_far = state.convergence
         return so_far.converged or so_far.iterations >= self.iteration.max_iterations
 
+    def solve(self, edges: sparse.csr_array, around: Surroundings | None = None) -> State:
+        """The last state over a graph in memory, step by step.
+
+        Args:
+            edges: 1 where a link leads from the row's node to the column's, CSR float64[n, n].
+            around: the facts about the nodes, or None to take them from the edges.
+        """
+        state = self.start(Surroundings.of_edges(edges) if around is None else around)
+        sides = {"in": sparse.csr_array(edges.T) if "in" in self.directions else edges, "out": edges}
+        while not self.ended(state):
+            for direction in self.directions:
+                factor, side = self.factor(state), sides[direction]
+                joined = side @ factor if self.join == "sum" else joined_rows(side, factor, np.maximum)
+                state = self.follow(state, joined)
+        return state
+
+    def on_worker(self, edges: sparse.csr_array, around: Surroundings) -> State:
+        """The last state on a worker that has all edges; a method may have a shorter way to it."""
+        return self.solve(edges, around)
+
 
 def exact_terms(values: Float64s) -> Float64s:
     """Numbers in [0, 1] as the nearest multiples of 2^-52: where they add up to at most 1, so in any order."""
     return np.ldexp(np.rint(np.ldexp(values, _TERM_BITS)), -_TERM_BITS)
 
 
-def solve(method: Method, edges: sparse.csr_array, around: Surroundings | None = None) -> State:
-    """The last state of a method over a graph in memory.
-
-    Args:
-        method: the method.
-        edges: 1 where a link leads from the row's node to the column's, CSR float64[n, n].
-        around: the facts about the nodes, or None to take them from the edges.
-    """
-    state = method.start(Surroundings.of_edges(edges) if around is None else around)
-    sides = {"in": sparse.csr_array(edges.T) if "in" in method.directions else edges, "out": edges}
-    while not method.ended(state):
-        for direction in method.directions:
-            factor, side = method.factor(state), sides[direction]
-            joined = side @ factor if method.join == "sum" else joined_rows(side, factor, np.maximum)
-            state = method.follow(state, joined)
-    return state
-
-
 MakeTable: TypeAlias = Callable[[Nodes, tuple[State, ...]], pa.Table]
-"""Makes scores of the last states of a ranker's methods."""
+"""Makes scores, a table of `SCORED_SCHEMA`, of the last states of a ranker's methods."""
 
 
-def scores(methods: tuple[Method, ...], table: MakeTable, graph: Graph) -> tuple[pa.Table, Convergence]:
-    """Scores of the current URLs by a ranker in memory, and how its last method ended.
+def on_worker(methods: tuple[Method, ...], graph: Graph) -> tuple[State, ...]:
+    """The last states of methods on a worker that has the whole graph."""
+    around = graph.surroundings
+    return tuple(method.on_worker(graph.edges, around) for method in methods)
 
-    Args:
-        methods: the ranker's methods.
-        table: makes a table of `SCORED_SCHEMA` of their states.
-        graph: the graph.
-    """
-    states = tuple(solve(method, graph.edges, graph.surroundings) for method in methods)
-    return table(graph, states), states[-1].convergence
+
+def rank(methods: tuple[Method, ...], table: MakeTable, graph: Graph) -> pa.Table:
+    """Scores of the current URLs of a graph in memory."""
+    return table(graph, on_worker(methods, graph))
 
 
 def joined_rows(side: sparse.csr_array, factor: Vector, join: np.ufunc) -> Vector:
@@ -441,7 +435,7 @@ def keyed_edges(links: pa.Table, nodes: Nodes, grid: Grid) -> pa.Table:
     source, target = nodes.numbered(links)
     other = source != target
     source, target = _distinct(source[other], target[other])
-    return pa.table([grid.blocks(source, target, max(1, nodes.node_count)), source, target], schema=KEYED_SCHEMA)
+    return pa.table([grid.blocks(source, target, max(1, len(nodes))), source, target], schema=KEYED_SCHEMA)
 
 
 def block_edges(keyed: pa.Table, direction: Direction) -> pa.Table:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 from apache_beam.metrics.metric import Metrics
 
-from semrank.transforms.columnar.arrays import MAIN, Float64s, int64s, partition_count
+from semrank.transforms.columnar.arrays import MAIN, int64s, partition_count
 from semrank.transforms.columnar.beam import NAMESPACE, Collection, GatherTables, MapTables, MergePartitions
-from semrank.transforms.context.objects import NODE_SCHEMA
 from semrank.transforms.ranking import graph, hits
-from semrank.transforms.ranking.graph import Convergence, Direction, Grid, Iteration, Method, Nodes, State, Surroundings
+from semrank.transforms.ranking.graph import Convergence, Direction, Grid, Method, Nodes, State, Surroundings
 from semrank.transforms.ranking.induced_beam import RankByInducedGraph
 from semrank.transforms.ranking.memory import GRAPH
 from semrank.transforms.ranking.registry import Making, module
 from semrank.transforms.ranking.scores import QUALITY_SCHEMA, SCORE_DECIMALS
+
+FromStates: TypeAlias = Callable[[Nodes, tuple[State, ...]], Any]
+"""Makes tables of the last states of a ranker's methods."""
 
 _CONVERGENCE = "convergence"
 CONVERGENCE_SCHEMA = pa.schema(
@@ -38,41 +40,87 @@ def needs_blocks(links: int | None) -> bool:
     return links is not None and links * graph.EDGE_BYTES > graph.WORKER_BYTES
 
 
+def _from_states(
+    inputs: dict[str, Collection],
+    stage: str,
+    ranker: str,
+    function: FromStates,
+    *,
+    level: str,
+    links: int | None,
+    tags: Sequence[str] = (),
+) -> Any:
+    """Applies a function to the last states of a ranker's methods over the graph of known URLs.
+
+    Up to `graph.WORKER_BYTES` of links are brought to one worker, which iterates over them; more are cut into blocks
+    that stay where they are, and the steps are unrolled: those after the last one that is needed do nothing.
+
+    Args:
+        inputs: `nodes` (known URLs, `graph.NODE_SCHEMA`) and `links`.
+        stage: name of the stage that applies the function.
+        ranker: name of a ranker whose module has `methods`.
+        function: its result is as for `GatherTables`.
+        level: `page`, or `host` for the graph of hosts.
+        links: number of links, as large as it may be, or None to bring them to one worker however many they are.
+        tags: names of the outputs, as for `GatherTables`.
+    """
+    nodes = {"nodes": inputs["nodes"]} | GatherTables("list nodes", graph.distinct_nodes)
+    if links is not None and needs_blocks(links):
+        methods = module(ranker).methods(blocks=True)
+        solved = {"nodes": nodes, "links": inputs["links"]} | _SolveInBlocks(
+            methods, level=level, partitions=partition_count(links * graph.EDGE_BYTES)
+        )
+        finish = partial(_from_blocks, methods=methods, level=level, function=function)
+    else:
+        edges = inputs["links"] | MapTables("choose links of known", graph.known_edges, sides={"nodes": nodes})
+        solved = {"nodes": nodes, "edges": edges}
+        finish = partial(_on_worker, ranker=ranker, level=level, function=function)
+    return solved | GatherTables(stage, finish, tags=tags, holds=GRAPH)
+
+
+def _on_worker(nodes: pa.Table | None, edges: pa.Table | None, *, ranker: str, level: str, function: FromStates) -> Any:
+    known = graph.Graph.of_tables(nodes, edges, level=level)
+    return function(known, graph.on_worker(module(ranker).methods(), known))
+
+
+def _from_blocks(
+    nodes: pa.Table | None,
+    around: pa.Table | None,
+    *,
+    methods: tuple[Method, ...],
+    level: str,
+    function: FromStates,
+    **solved: pa.Table | None,
+) -> Any:
+    known = _around_of(around)
+    states = tuple(
+        _state_of(method, known, solved[f"state{i}"], solved[f"convergence{i}"], 0) for i, method in enumerate(methods)
+    )
+    return function(Nodes.of_table(nodes, level=level), states)
+
+
 class RankByGraph(beam.PTransform[Any, Any]):
     """Scores the current URLs by the links between known URLs; gives tables of `SCORED_SCHEMA`.
 
-    The input is a dict with `nodes` (known URLs, `graph.NODE_SCHEMA`) and `links`. Up to `graph.WORKER_BYTES` of links
-    are brought to one worker, which iterates over them; more are cut into blocks that stay where they are, and the
-    steps are unrolled: those after the last one that is needed do nothing. The counters are `RANKER/iterations`,
+    The input is a dict with `nodes` and `links`, as for `_from_states`. The counters are `RANKER/iterations`,
     `RANKER/converged` and, in 1e-15, `RANKER/residual`.
 
     Args:
-        ranker: name of a ranker whose module has `methods`, `table` and `scores`.
+        ranker: name of a ranker whose module has `methods` and `table`.
         level: `page`, or `host` for the graph of hosts.
-        links: number of links, as large as it may be, or None to bring them to one worker however many they are.
-        iteration: when the iteration ends, or None for what the ranker's module has for one worker or for blocks.
+        links: number of links, as for `_from_states`.
     """
 
-    def __init__(
-        self, ranker: str, *, level: str, links: int | None = None, iteration: Iteration | None = None
-    ) -> None:
+    def __init__(self, ranker: str, *, level: str, links: int | None = None) -> None:
         super().__init__(f"rank by {ranker}")
-        self._ranker, self._level, self._links, self._iteration = ranker, level, links, iteration
+        self._ranker, self._level, self._links = ranker, level, links
 
     def expand(self, inputs: dict[str, Collection]) -> Collection:
         """Applies the steps."""
-        nodes = {"nodes": inputs["nodes"]} | GatherTables("list nodes", graph.distinct_nodes)
-        if self._links is not None and needs_blocks(self._links):
-            methods = module(self._ranker).methods(self._iteration, blocks=True)
-            solved = {"nodes": nodes, "links": inputs["links"]} | _SolveInBlocks(
-                methods, level=self._level, partitions=partition_count(self._links * graph.EDGE_BYTES)
-            )
-            finish = partial(_block_scores, ranker=self._ranker, level=self._level, methods=methods)
-        else:
-            edges = inputs["links"] | MapTables("choose links of known", graph.known_edges, sides={"nodes": nodes})
-            solved = {"nodes": nodes, "edges": edges}
-            finish = partial(_scores, ranker=self._ranker, level=self._level, iteration=self._iteration)
-        results = solved | GatherTables(f"score by {self._ranker}", finish, tags=(MAIN, _CONVERGENCE), holds=GRAPH)
+        score, tags = partial(_scores, ranker=self._ranker), (MAIN, _CONVERGENCE)
+        results = _from_states(
+            inputs, f"score by {self._ranker}", self._ranker, score, level=self._level, links=self._links, tags=tags
+        )
         results[_CONVERGENCE] | "report convergence" >> beam.ParDo(_Report(self._ranker)).with_output_types(pa.Table)
         return results[MAIN]  # type: ignore[no-any-return]
 
@@ -85,37 +133,11 @@ def make_step(ranker: str, making: Making) -> RankByGraph | RankByInducedGraph:
     return RankByInducedGraph(step, query=list(making.query), partitions=making.partitions)
 
 
-def _scores(
-    nodes: pa.Table | None, edges: pa.Table | None, *, ranker: str, level: str, iteration: Iteration | None
-) -> Iterator[tuple[str, pa.Table]]:
-    scored, convergence = module(ranker).scores(graph.Graph.of_tables(nodes, edges, level=level), iteration)
-    yield MAIN, scored
-    yield _CONVERGENCE, _convergence_table(convergence)
-
-
-def _block_scores(
-    nodes: pa.Table | None,
-    around: pa.Table | None,
-    *,
-    ranker: str,
-    level: str,
-    methods: tuple[Method, ...],
-    **solved: pa.Table | None,
-) -> Iterator[tuple[str, pa.Table]]:
-    states = _last_states(methods, around, solved)
-    yield MAIN, module(ranker).table(Nodes.of_table(nodes, level=level), states)
+def _scores(nodes: Nodes, states: tuple[State, ...], *, ranker: str) -> Iterator[tuple[str, pa.Table]]:
+    yield MAIN, module(ranker).table(nodes, states)
     ends = [state.convergence for state in states]
     every = all(end.converged for end in ends)
     yield _CONVERGENCE, _convergence_table(Convergence(ends[-1].iterations, ends[-1].residual, every))
-
-
-def _last_states(
-    methods: tuple[Method, ...], around: pa.Table | None, solved: Mapping[str, pa.Table | None]
-) -> tuple[State, ...]:
-    known = _around_of(around)
-    return tuple(
-        _state_of(method, known, solved[f"state{i}"], solved[f"convergence{i}"], 0) for i, method in enumerate(methods)
-    )
 
 
 class _SolveInBlocks(beam.PTransform[Any, Any]):
@@ -198,7 +220,7 @@ def _blocks(keyed: pa.Table, *, directions: tuple[Direction, ...]) -> Iterator[t
 def _surroundings(nodes: pa.Table | None, counts: pa.Table | None, *, level: str) -> pa.Table:
     known = Nodes.of_table(nodes, level=level)
     counts = _DEGREE_SCHEMA.empty_table() if counts is None else counts
-    rows, size = int64s(counts[_ROW]), known.node_count
+    rows, size = int64s(counts[_ROW]), len(known)
     sums = [np.bincount(rows, weights=int64s(counts[name]), minlength=size) for name in ("into", "out")]
     columns = [np.arange(size), *(total.astype(np.int64) for total in sums), known.seed_nodes]
     return pa.table(columns, schema=_AROUND_SCHEMA)
@@ -276,11 +298,11 @@ def _products(edges: pa.Table, prepared: graph.Vector | None, *, join: Any) -> I
 class RateHosts(beam.PTransform[Any, Any]):
     """Quality of the hosts of known URLs; gives one small collection of `QUALITY_SCHEMA`.
 
-    The input is a dict with `nodes` and `links`, as for `RankByGraph`.
+    The input is a dict with `nodes` and `links`, as for `_from_states`.
 
     Args:
         by: `pagerank` or `harmonic`, of the graph of hosts.
-        links: number of links, as for `RankByGraph`.
+        links: number of links, as for `_from_states`.
     """
 
     def __init__(self, by: str, *, links: int | None = None) -> None:
@@ -289,45 +311,21 @@ class RateHosts(beam.PTransform[Any, Any]):
 
     def expand(self, inputs: dict[str, Collection]) -> Collection:
         """Applies the steps."""
-        nodes = {"nodes": inputs["nodes"]} | GatherTables("list nodes of hosts", graph.distinct_nodes)
-        if self._links is not None and needs_blocks(self._links):
-            methods = module(self._by).methods(blocks=True)
-            solved = {"nodes": nodes, "links": inputs["links"]} | _SolveInBlocks(
-                methods, level="host", partitions=partition_count(self._links * graph.EDGE_BYTES)
-            )
-            finish = partial(_block_quality, by=self._by, methods=methods)
-        else:
-            edges = inputs["links"] | MapTables("choose links of hosts", graph.known_edges, sides={"nodes": nodes})
-            solved, finish = {"nodes": nodes, "edges": edges}, partial(host_quality, by=self._by)
-        return solved | GatherTables(f"rate hosts by {self._by}", finish, holds=GRAPH)  # type: ignore[no-any-return]
+        rate = partial(_quality, by=self._by)
+        return _from_states(  # type: ignore[no-any-return]
+            inputs, f"rate hosts by {self._by}", self._by, rate, level="host", links=self._links
+        )
 
 
-def host_quality(nodes: pa.Table | None, edges: pa.Table | None, *, by: str) -> pa.Table:
+def _quality(hosts: Nodes, states: tuple[State, ...], *, by: str) -> pa.Table:
     """Quality of each host, above 0, a table of `QUALITY_SCHEMA` ascending by host.
 
     Harmonic centrality is 0 where no link leads; 1 / number of hosts is added, as one link from afar would.
     """
-    hosts = graph.Graph.of_tables(nodes, edges, level="host")
-    return _quality_table(nodes, module(by).node_values(hosts.edges), by)
-
-
-def _block_quality(
-    nodes: pa.Table | None,
-    around: pa.Table | None,
-    *,
-    by: str,
-    methods: tuple[Method, ...],
-    **solved: pa.Table | None,
-) -> pa.Table:
-    (state,) = _last_states(methods, around, solved)
-    return _quality_table(nodes, module(by).values_of(state), by)
-
-
-def _quality_table(nodes: pa.Table | None, values: Float64s, by: str) -> pa.Table:
+    values = module(by).values_of(states[0])
     if by == "harmonic":
-        values = values + 1.0 / max(1, len(values))
-    ids = np.unique(int64s((NODE_SCHEMA.empty_table() if nodes is None else nodes)["host_id"]))
-    return pa.table([ids, np.round(values, SCORE_DECIMALS + 3)], schema=QUALITY_SCHEMA)
+        values = values + 1.0 / max(1, len(hosts))
+    return pa.table([hosts.ids, np.round(values, SCORE_DECIMALS + 3)], schema=QUALITY_SCHEMA)
 
 
 def _convergence_table(convergence: Convergence) -> pa.Table:

@@ -21,20 +21,6 @@ from semrank.transforms.columnar.arrays import Float64s
 from semrank.transforms.columnar.ids import mix_bits
 from semrank.transforms.ranking import graph
 from semrank.transforms.ranking.facts import Facts
-from semrank.transforms.ranking.graph import (
-    BEGUN,
-    NOTHING_TO_DO,
-    Convergence,
-    Graph,
-    Iteration,
-    Method,
-    Nodes,
-    State,
-    Surroundings,
-    Vector,
-    degree_terms,
-    scored,
-)
 from semrank.transforms.ranking.reasons import Term
 
 EXACT_STEPS = 4e9
@@ -47,15 +33,15 @@ REGISTER_BITS = 8
 BLOCK_REGISTER_BITS = 6
 """Every step over blocks sends all registers to all workers, so there are fewer."""
 
-ON_WORKER = Iteration(0.0, 1_000)
-IN_BLOCKS = Iteration(0.0, 64)
+ON_WORKER = graph.Iteration(0.0, 1_000)
+IN_BLOCKS = graph.Iteration(0.0, 64)
 """Nodes at a larger distance are left out: less than 1 / 64 of the score."""
 
 _SIZED_ROWS = 1 << 16
 """Counters that are estimated at a time: 128 MB of powers where they have 256 registers."""
 
 
-class HyperBall(Method):
+class HyperBall(graph.Method):
     """Joins the counters of linking nodes, a link further in each step; the residual is the share of nodes that grew.
 
     Args:
@@ -66,24 +52,24 @@ class HyperBall(Method):
     name = "harmonic"
     join = "max"
 
-    def __init__(self, iteration: Iteration = ON_WORKER, register_bits: int = REGISTER_BITS) -> None:
+    def __init__(self, iteration: graph.Iteration = ON_WORKER, register_bits: int = REGISTER_BITS) -> None:
         self.iteration, self.register_bits = iteration, register_bits
 
-    def start(self, around: Surroundings) -> State:
+    def start(self, around: graph.Surroundings) -> graph.State:
         """Each node has reached itself."""
         registers = _single_counters(len(around), self.register_bits)
-        vectors: dict[str, Vector] = {
+        vectors: dict[str, graph.Vector] = {
             "registers": registers,
             "reached": _sizes(registers),
             "total": np.zeros(len(registers)),
         }
-        return State(around, vectors, BEGUN if around.out.any() else NOTHING_TO_DO)
+        return graph.State(around, vectors, graph.BEGUN if around.out.any() else graph.NOTHING_TO_DO)
 
-    def factor(self, state: State) -> Vector:
+    def factor(self, state: graph.State) -> graph.Vector:
         """The counters, uint8[n, registers]."""
         return state.vectors["registers"]
 
-    def follow(self, state: State, joined: Vector) -> State:
+    def follow(self, state: graph.State, joined: graph.Vector) -> graph.State:
         """What the balls have gained counts by their radius."""
         registers, reached = state.vectors["registers"], state.vectors["reached"]
         following = np.maximum(registers, joined)
@@ -94,22 +80,18 @@ class HyperBall(Method):
         vectors = {"registers": following, "reached": sizes, "total": total}
         return self.moved(state, vectors, len(grown) / len(registers))
 
+    def on_worker(self, edges: sparse.csr_array, around: graph.Surroundings) -> graph.State:
+        """The exact values of a small graph."""
+        if float(edges.shape[0]) * edges.nnz > EXACT_STEPS:
+            return self.solve(edges, around)
+        return graph.State(around, {"total": distance_sums(edges)}, graph.NOTHING_TO_DO)
 
-def node_values(edges: sparse.csr_array) -> Float64s:
-    """The harmonic centrality of each node, float64[n] in [0, 1]: exact on small graphs, else estimated.
 
-    Args:
-        edges: 1 where a link leads from the row's node to the column's, CSR float64[n, n].
+def distance_sums(edges: sparse.csr_array) -> Float64s:
+    """H(v) of each node, float64[n], by walking from every node, many at a time.
+
+    Each node has a bit for each that has reached it.
     """
-    return exact_harmonic(edges) if _is_small(edges) else estimated_harmonic(edges)
-
-
-def _is_small(edges: sparse.csr_array) -> bool:
-    return float(edges.shape[0]) * edges.nnz <= EXACT_STEPS
-
-
-def exact_harmonic(edges: sparse.csr_array) -> Float64s:
-    """The same by walking from every node, many at a time: each node has a bit for each that has reached it."""
     count = edges.shape[0]
     total = np.zeros(count)
     incoming = sparse.csr_array(edges.T)
@@ -123,15 +105,10 @@ def exact_harmonic(edges: sparse.csr_array) -> Float64s:
             front = graph.joined_rows(incoming, front, np.bitwise_or) & ~reached
             reached |= front
             total += np.bitwise_count(front).sum(axis=1, dtype=np.int64) / distance
-    return total / max(1, count - 1)
+    return total
 
 
-def estimated_harmonic(edges: sparse.csr_array, register_bits: int = REGISTER_BITS) -> Float64s:
-    """The same with counters of 2^register_bits registers instead of sets."""
-    return values_of(graph.solve(HyperBall(register_bits=register_bits), edges))
-
-
-def values_of(state: State) -> Float64s:
+def values_of(state: graph.State) -> Float64s:
     """Harmonic centralities of a state of `HyperBall`, float64[n] in [0, 1]."""
     total: Float64s = state.vectors["total"]
     shares: Float64s = np.clip(total / max(1, len(total) - 1), 0.0, 1.0)
@@ -165,29 +142,18 @@ def _sizes(registers: npt.NDArray[np.uint8]) -> Float64s:
     return sizes
 
 
-def methods(iteration: Iteration | None = None, *, blocks: bool = False) -> tuple[Method, ...]:
-    """The methods to iterate; `iteration` replaces the setting for one worker or for blocks."""
-    bits = BLOCK_REGISTER_BITS if blocks else REGISTER_BITS
-    return (HyperBall(iteration or (IN_BLOCKS if blocks else ON_WORKER), bits),)
+def methods(*, blocks: bool = False) -> tuple[graph.Method, ...]:
+    """The methods to iterate on one worker or over blocks."""
+    return (HyperBall(IN_BLOCKS, BLOCK_REGISTER_BITS) if blocks else HyperBall(),)
 
 
-def table(nodes: Nodes, states: tuple[State, ...]) -> pa.Table:
+def table(nodes: graph.Nodes, states: tuple[graph.State, ...]) -> pa.Table:
     """Scores of the current URLs (`SCORED_SCHEMA`) from the last states of `methods`."""
-    return _table(nodes, states[0].around, values_of(states[0]))
+    values = values_of(states[0])[nodes.node]
+    term = Term("harmonic", values, np.ones(len(nodes.urls)))
+    return graph.scored(nodes, values, [term, *graph.degree_terms(nodes, states[0].around)])
 
 
-def _table(nodes: Nodes, around: Surroundings, values: Float64s) -> pa.Table:
-    term = Term("harmonic", values[nodes.node], np.ones(len(nodes.urls)))
-    return scored(nodes, values[nodes.node], [term, *degree_terms(nodes, around)])
-
-
-def scores(links: Graph, iteration: Iteration | None = None) -> tuple[pa.Table, Convergence]:
-    """Scores of the current URLs (`SCORED_SCHEMA`), and how the iteration ended; a small graph needs none."""
-    if _is_small(links.edges):
-        return _table(links, links.surroundings, exact_harmonic(links.edges)), NOTHING_TO_DO
-    return graph.scores(methods(iteration), table, links)
-
-
-def rank(facts: Facts, iteration: Iteration | None = None) -> pa.Table:
+def rank(facts: Facts) -> pa.Table:
     """Scores of the current URLs of a crawl in memory, a table of `SCORED_SCHEMA`."""
-    return scores(Graph.of_facts(facts), iteration)[0]
+    return graph.rank(methods(), table, graph.Graph.of_facts(facts))

@@ -8,6 +8,8 @@ set are kept.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
@@ -91,5 +93,4 @@ def induced(links: Graph, scored: pa.Table) -> Graph:
     root = root_set(links.urls[links.seed], scored)
     kept = inner_edges(edges, base_set(root, edges))
     source, target = (positions(links.urls, int64s(kept[name])) for name in EDGE_SCHEMA.names)
-    matrix = adjacency(source, target, links.node_count)
-    return Graph(links.urls, links.node, links.seed, links.current, links.discovery, matrix)
+    return replace(links, edges=adjacency(source, target, len(links)))

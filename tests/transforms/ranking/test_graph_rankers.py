@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from unittest.mock import patch
@@ -21,9 +22,9 @@ from semrank.pipelines.runtime import beam_options, run_pipeline
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.beam import WriteOne
 from semrank.transforms.context.objects import NODE_SCHEMA
-from semrank.transforms.ranking import breadth_first, graph, harmonic, hits, induced, pagerank
+from semrank.transforms.ranking import breadth_first, graph, graph_beam, harmonic, hits, induced, pagerank
 from semrank.transforms.ranking.graph import Direction, Graph, Grid, Iteration, Method
-from semrank.transforms.ranking.graph_beam import RankByGraph, RateHosts, host_quality, needs_blocks
+from semrank.transforms.ranking.graph_beam import RankByGraph, RateHosts, needs_blocks
 from semrank.transforms.ranking.induced_beam import RankByInducedGraph
 from semrank.transforms.ranking.registry import NODES, RANKERS, module
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
@@ -43,6 +44,25 @@ def edges_of(draw: st.DrawFn) -> sparse.csr_array:
     return sparse.csr_array(matrix)
 
 
+def pagerank_of(edges: sparse.csr_array, iteration: Iteration = pagerank.ON_WORKER, **further: Any) -> tuple[Any, Any]:
+    state = pagerank.PageRank(iteration, **further).solve(edges)
+    return pagerank.values_of(state), state.convergence
+
+
+def hits_of(edges: sparse.csr_array, iteration: Iteration = hits.ON_WORKER) -> tuple[Any, Any, Any]:
+    state = hits.Hits(iteration).solve(edges)
+    authorities, hubs = (hits._unit(state.vectors[name]) for name in ("authority", "hub"))
+    return authorities, hubs, state.convergence
+
+
+def harmonic_of(edges: sparse.csr_array) -> Any:
+    return harmonic.values_of(harmonic.HyperBall().on_worker(edges, graph.Surroundings.of_edges(edges)))
+
+
+def estimated_harmonic(edges: sparse.csr_array, bits: int = harmonic.REGISTER_BITS) -> Any:
+    return harmonic.values_of(harmonic.HyperBall(register_bits=bits).solve(edges))
+
+
 def networkx_of(edges: sparse.csr_array) -> Any:
     return nx.from_scipy_sparse_array(edges, create_using=nx.DiGraph)
 
@@ -50,7 +70,7 @@ def networkx_of(edges: sparse.csr_array) -> Any:
 @settings(max_examples=200, deadline=None)
 @given(edges_of())
 def test_pagerank_is_networkx(edges: sparse.csr_array) -> None:
-    found, convergence = pagerank.pagerank(edges)
+    found, convergence = pagerank_of(edges)
     expected = nx.pagerank(networkx_of(edges), alpha=0.85, tol=1e-14, max_iter=1000)
     assert found == pytest.approx([expected[node] for node in range(edges.shape[0])], abs=1e-10)
     assert convergence.converged
@@ -60,7 +80,7 @@ def test_pagerank_is_networkx(edges: sparse.csr_array) -> None:
 @settings(max_examples=200, deadline=None)
 @given(edges_of())
 def test_hits_is_the_first_singular_vector(edges: sparse.csr_array) -> None:
-    found, hubs, convergence = hits.hits(edges)
+    found, hubs, convergence = hits_of(edges)
     dense = edges.toarray()
     if not dense.any():
         assert not found.any()
@@ -90,8 +110,8 @@ def test_repeated_edges_count_once_and_loops_not(drawn: tuple[int, list[tuple[in
     web.add_nodes_from(range(count))
     assert sorted(zip(*(ends.tolist() for ends in edges.nonzero()), strict=True)) == sorted(web.edges)
     expected = nx.pagerank(web, tol=1e-14, max_iter=1000)
-    assert pagerank.pagerank(edges)[0] == pytest.approx([expected[node] for node in range(count)], abs=1e-10)
-    assert harmonic.node_values(edges) * max(1, count - 1) == pytest.approx(
+    assert pagerank_of(edges)[0] == pytest.approx([expected[node] for node in range(count)], abs=1e-10)
+    assert harmonic_of(edges) * max(1, count - 1) == pytest.approx(
         [nx.harmonic_centrality(web)[node] for node in range(count)]
     )
 
@@ -104,7 +124,7 @@ def test_pagerank_solves_its_linear_equations() -> None:
     steps = edges.toarray() / np.maximum(degree, 1)[:, None] + np.outer(degree == 0, np.full(300, 1 / 300))
     for damping in (0.5, 0.85, 0.99):
         expected = np.linalg.solve(np.eye(300) - damping * steps.T, np.full(300, (1 - damping) / 300))
-        found, convergence = pagerank.pagerank(edges, damping=damping, max_iterations=5000)
+        found, convergence = pagerank_of(edges, Iteration(1e-12, 5000), damping=damping)
         assert convergence.converged
         assert found == pytest.approx(expected, abs=1e-10)
 
@@ -112,22 +132,22 @@ def test_pagerank_solves_its_linear_equations() -> None:
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_graphs_without_edges(count: int) -> None:
     edges = sparse.csr_array((count, count))
-    assert pagerank.pagerank(edges)[0] == pytest.approx([1 / count] * count if count else [])
-    authorities, hubs, convergence = hits.hits(edges)
+    assert pagerank_of(edges)[0] == pytest.approx([1 / count] * count if count else [])
+    authorities, hubs, convergence = hits_of(edges)
     assert authorities.tolist() == hubs.tolist() == [0.0] * count
     assert convergence.converged
-    assert harmonic.exact_harmonic(edges).tolist() == harmonic.estimated_harmonic(edges).tolist() == [0.0] * count
+    assert harmonic.distance_sums(edges).tolist() == estimated_harmonic(edges).tolist() == [0.0] * count
 
 
 def test_the_tolerance_and_the_cap_end_an_iteration() -> None:
     edges = sparse.csr_array(nx.to_scipy_sparse_array(nx.gnp_random_graph(60, 0.1, seed=4, directed=True), dtype=float))
-    for method in (pagerank.pagerank, hits.hits):
-        *_, ended = method(edges, tolerance=1e-3)
+    for method in (pagerank_of, hits_of):
+        *_, ended = method(edges, Iteration(1e-3, 200))
         assert ended.converged
         assert 0 < ended.residual <= 1e-3
-        *_, longer = method(edges, tolerance=1e-6)
+        *_, longer = method(edges, Iteration(1e-6, 200))
         assert longer.iterations > ended.iterations
-        *_, cut = method(edges, tolerance=1e-6, max_iterations=3)
+        *_, cut = method(edges, Iteration(1e-6, 3))
         assert (cut.iterations, cut.converged) == (3, False)
         assert cut.residual > 1e-6
 
@@ -147,7 +167,7 @@ def test_impossible_settings_are_refused(tolerance: float, most: int, message: s
 
 def test_hits_is_networkx() -> None:
     web = nx.gnp_random_graph(60, 0.1, seed=4, directed=True)
-    found, hubs, _ = hits.hits(sparse.csr_array(nx.to_scipy_sparse_array(web, dtype=float)))
+    found, hubs, _ = hits_of(sparse.csr_array(nx.to_scipy_sparse_array(web, dtype=float)))
     hub, authority = nx.hits(web, max_iter=2000, tol=1e-12)
     for ours, theirs in ((found, authority), (hubs, hub)):
         expected = np.array([theirs[node] for node in web])
@@ -161,7 +181,8 @@ def test_a_topic_induces_kleinbergs_subgraph(edges: sparse.csr_array, data: st.D
     nodes = list(range(count))
     seed = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)), dtype=np.bool_)
     near = {node: data.draw(st.sampled_from([0.0, 0.25, 0.5])) for node in nodes if not seed[node]}
-    web = Graph(10 * np.arange(count), np.arange(count), seed, ~seed, np.zeros(count, dtype=np.int64), edges)
+    urls, nothing = 10 * np.arange(count), np.zeros(count, dtype=np.int64)
+    web = Graph(urls, urls, np.arange(count), seed, ~seed, nothing, edges)
     scored = pa.table({"url_id": [10 * node for node in near], "score": pa.array(near.values(), pa.float64())})
     with patch.multiple(induced, ROOT_URLS=2, LINKING_URLS=1):
         found = induced.induced(web, scored)
@@ -182,17 +203,17 @@ def test_a_topic_induces_kleinbergs_subgraph(edges: sparse.csr_array, data: st.D
 def test_harmonic_is_networkx(edges: sparse.csr_array) -> None:
     expected = nx.harmonic_centrality(networkx_of(edges))
     count = edges.shape[0]
-    assert harmonic.node_values(edges) == pytest.approx([expected[node] / max(1, count - 1) for node in range(count)])
+    assert harmonic_of(edges) == pytest.approx([expected[node] / max(1, count - 1) for node in range(count)])
 
 
 def test_estimated_harmonic_is_near_the_exact_one() -> None:
     web = nx.gnp_random_graph(2000, 0.002, seed=7, directed=True)
     edges = sparse.csr_array(nx.to_scipy_sparse_array(web, dtype=float))
-    exact, estimated = harmonic.exact_harmonic(edges), harmonic.estimated_harmonic(edges)
+    exact, estimated = harmonic.distance_sums(edges) / 1999, estimated_harmonic(edges)
     error = np.abs(estimated - exact) / np.maximum(exact, 1e-9)
     assert np.median(error) < 0.065
     assert error[exact > 0].max() < 0.35
-    assert (harmonic.estimated_harmonic(edges) == estimated).all()
+    assert (estimated_harmonic(edges) == estimated).all()
 
 
 @pytest.mark.parametrize("bits", [6, 8])
@@ -202,8 +223,8 @@ def test_the_error_of_estimates_is_within_its_bound(bits: int) -> None:
     web = nx.gnp_random_graph(count, 0.006, seed=1, directed=True)
     edges = sparse.csr_array(nx.to_scipy_sparse_array(web, dtype=float))
     many = sparse.csr_array(sparse.block_diag([edges] * copies))
-    exact = harmonic.exact_harmonic(edges) * (count - 1) + 1
-    estimated = harmonic.estimated_harmonic(many, bits).reshape(copies, count) * (copies * count - 1) + 1
+    exact = harmonic.distance_sums(edges) + 1
+    estimated = estimated_harmonic(many, bits).reshape(copies, count) * (copies * count - 1) + 1
     assert np.sqrt(np.mean(np.square(estimated / exact - 1))) < 1.04 / np.sqrt(1 << bits)
 
 
@@ -213,7 +234,7 @@ def test_walks_of_more_sources_than_one_pass_has(monkeypatch: pytest.MonkeyPatch
     expected = nx.harmonic_centrality(web)
     monkeypatch.setattr(harmonic, "SOURCE_WORDS", 2)
     monkeypatch.setattr(graph, "REDUCED_EDGES", 50)
-    assert harmonic.exact_harmonic(edges) * 299 == pytest.approx([expected[node] for node in range(300)])
+    assert harmonic.distance_sums(edges) == pytest.approx([expected[node] for node in range(300)])
 
 
 def test_breadth_first_by_definition() -> None:
@@ -258,7 +279,6 @@ def distributed(
     folder: Path,
     hosts: dict[int, int],
     links_known: int | None = None,
-    iteration: Iteration | None = None,
 ) -> list[Any]:
     chance = random.Random(parts)
     links = crawl.tables(parts, chance)["links"]
@@ -267,7 +287,7 @@ def distributed(
     # A URL can be listed as harvested and as current.
     tables.append(nodes.slice(0, 3))
     made = {"nodes": chance.sample(tables, len(tables)), "links": links}
-    rows, counters = ran(made, RankByGraph(ranker, level=level, links=links_known, iteration=iteration), folder)
+    rows, counters = ran(made, RankByGraph(ranker, level=level, links=links_known), folder)
     if links_known is None:
         assert counters[f"{ranker}/converged"] == 1
     assert f"{ranker}/iterations" in counters
@@ -309,16 +329,15 @@ def test_an_induced_subgraph_in_parts(parts: int, tmp_path: Path, monkeypatch: p
     tables = {**crawl.tables(parts, random.Random(parts)), "nodes": [nodes_of(crawl, {})]}
     step = RankByInducedGraph(RankByGraph("hits", level="page"), query=list(crawl.query), partitions=parts)
     found, _ = ran(tables, step, tmp_path)
-    assert found == hits.rank(crawl.facts(), settings=hits.HitsSettings(hits.TOPIC)).to_pylist()
+    assert found == hits.rank(crawl.facts(), settings=hits.TOPIC).to_pylist()
     assert found != hits.rank(crawl.facts()).to_pylist()
 
 
-def in_memory(ranker: str, crawl: Crawl, iteration: Iteration | None) -> list[Any]:
+def in_memory(ranker: str, crawl: Crawl) -> list[Any]:
     """By the methods and settings of blocks, over all edges at once."""
     web = Graph.of_facts(crawl.facts())
-    own = module(ranker)
-    table, _ = graph.scores(own.methods(iteration, blocks=True), own.table, web)
-    return list(table.to_pylist())
+    states = tuple(method.solve(web.edges, web.surroundings) for method in module(ranker).methods(blocks=True))
+    return list(module(ranker).table(web, states).to_pylist())
 
 
 @pytest.mark.parametrize("ranker", GRAPH_RANKERS)
@@ -328,21 +347,24 @@ def test_blocks_give_what_memory_does(ranker: str, parts: int, tmp_path: Path, m
     # 1, 2, and 8 blocks.
     monkeypatch.setattr(graph, "WORKER_BYTES", 0)
     monkeypatch.setattr("semrank.transforms.ranking.graph_beam.partition_count", lambda _: {1: 1, 2: 2, 7: 8}[parts])
-    monkeypatch.setattr(breadth_first, "IN_BLOCKS", Iteration(0.0, 12))
     # Some methods end before these many steps, some have to be ended.
-    iteration = Iteration(1e-3, 20) if ranker in ("pagerank", "breadth-first") else Iteration(1e-2, 12)
-    found = distributed(crawl, ranker, "page", parts, tmp_path, {}, links_known=1, iteration=iteration)
-    assert found == in_memory(ranker, crawl, iteration)
+    monkeypatch.setattr(breadth_first, "IN_BLOCKS", Iteration(0.0, 12))
+    monkeypatch.setattr(pagerank, "IN_BLOCKS", Iteration(1e-3, 20))
+    for own in (hits, harmonic):
+        monkeypatch.setattr(own, "IN_BLOCKS", Iteration(1e-2, 12))
+    found = distributed(crawl, ranker, "page", parts, tmp_path, {}, links_known=1)
+    assert found == in_memory(ranker, crawl)
 
 
 def test_blocks_of_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     crawl = random_crawl(5)
     hosts = {url: url % 7 for url in crawl.ids}
-    iteration = Iteration(1e-4, 40)
-    expected = distributed(crawl, "pagerank", "host", 2, tmp_path / "one", hosts, iteration=iteration)
+    for setting in ("ON_WORKER", "IN_BLOCKS"):
+        monkeypatch.setattr(pagerank, setting, Iteration(1e-4, 40))
+    expected = distributed(crawl, "pagerank", "host", 2, tmp_path / "one", hosts)
     monkeypatch.setattr(graph, "WORKER_BYTES", 0)
     monkeypatch.setattr("semrank.transforms.ranking.graph_beam.partition_count", lambda _: 4)
-    found = distributed(crawl, "pagerank", "host", 3, tmp_path / "blocks", hosts, links_known=1, iteration=iteration)
+    found = distributed(crawl, "pagerank", "host", 3, tmp_path / "blocks", hosts, links_known=1)
     assert found == expected
     assert len({row["score"] for row in found}) <= 7
 
@@ -350,9 +372,10 @@ def test_blocks_of_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("ranker", GRAPH_RANKERS)
 def test_blocks_of_nothing(ranker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph, "WORKER_BYTES", 0)
-    monkeypatch.setattr(breadth_first, "IN_BLOCKS", Iteration(0.0, 3))
+    for own in (breadth_first, pagerank, hits, harmonic):
+        monkeypatch.setattr(own, "IN_BLOCKS", Iteration(1e-3, 3))
     crawl = Crawl(pages={1: Page(seed=True, harvested=True), 2: Page(), 3: Page()}, links=[(2, 2), (9, 3)])
-    found = distributed(crawl, ranker, "page", 1, tmp_path, {}, links_known=2, iteration=Iteration(1e-3, 3))
+    found = distributed(crawl, ranker, "page", 1, tmp_path, {}, links_known=2)
     assert found == module(ranker).rank(crawl.facts()).to_pylist()
 
 
@@ -434,11 +457,19 @@ def test_quality_of_hosts_is_that_of_their_graph(by: str) -> None:
     edges = pa.table([[1, 2, 3, 2], [2, 3, 4, 4]], schema=graph.EDGE_SCHEMA)
     web = nx.DiGraph([(10, 20), (20, 30)])
     expected = nx.pagerank(web, tol=1e-14) if by == "pagerank" else nx.harmonic_centrality(web)
-    found = host_quality(nodes, edges, by=by).to_pydict()
+    found = _host_quality(nodes, edges, by)
     assert found["host_id"] == [10, 20, 30]
     values = [expected[host] if by == "pagerank" else expected[host] / 2 + 1 / 3 for host in (10, 20, 30)]
     assert found["quality"] == pytest.approx(values, abs=1e-9)
-    assert host_quality(None, None, by=by).num_rows == 0
+    assert _host_quality(None, None, by)["host_id"] == []
+
+
+def _host_quality(nodes: pa.Table | None, edges: pa.Table | None, by: str) -> dict[str, list[Any]]:
+    rate = partial(graph_beam._quality, by=by)
+    found: dict[str, list[Any]] = graph_beam._on_worker(
+        nodes, edges, ranker=by, level="host", function=rate
+    ).to_pydict()
+    return found
 
 
 @pytest.mark.parametrize("by", ["pagerank", "harmonic"])
@@ -461,9 +492,9 @@ def test_blocks_rate_hosts(by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     run_pipeline(beam_options([]), build)
     hosts = Graph.of_tables(nodes, pa.concat_tables(links), level="host")
-    values = module(by).values_of(graph.solve(method[0], hosts.edges))
+    values = module(by).values_of(method[0].solve(hosts.edges))
     if by == "harmonic":
-        values = values + 1 / hosts.node_count
+        values = values + 1 / len(hosts)
     found = pq.read_table(tmp_path).to_pydict()
     assert found["host_id"] == sorted(set(nodes["host_id"].to_pylist()))
     assert found["quality"] == np.round(values, 15).tolist()
