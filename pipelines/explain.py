@@ -137,10 +137,11 @@ def _from_snapshot(folder: str, manifest: Manifest, row: dict[str, Any], snapsho
             "snapshot": f"the snapshot {path} was replaced; give the original with --snapshot to list links and clicks"
         }
     (queue, chosen), url = chosen_urls(folder), row["url"]
+    links, nofollow_links = links_with(path, url, queue, chosen)
     return {
         "depth": depth_of(path, folder, url) if row["held_back"] == DEEPER else None,
-        "links": links_with(path, url, queue),
-        "nofollow_links": links_with(path, url, chosen, nofollow=True),
+        "links": links,
+        "nofollow_links": nofollow_links,
         "clicks": queue_clicks(path, url, queue),
         "snapshot": path,
     }

@@ -122,28 +122,35 @@ def chosen_urls(folder: str) -> tuple[pa.Array, pa.Array]:
     return column_array(chosen.filter(chosen["queued"])["url"]), column_array(chosen["url"])
 
 
-def links_with(snapshot: str, url: str, others: pa.Array, *, nofollow: bool = False) -> list[dict[str, Any]]:
-    """Links between a URL and some others: source, target and an anchor text, each once, by source and target.
+def links_with(
+    snapshot: str, url: str, queue: pa.Array, chosen: pa.Array
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Links between a URL and others: source, target and an anchor text, each once, by source and target.
 
     Args:
         snapshot: folder of the snapshot.
-        url: a URL.
-        others: URLs without this one, string[n].
-        nofollow: whether links marked nofollow are listed instead of those that count.
+        url: a URL that the crawl has not chosen.
+        queue: URLs that the round started from, string[n].
+        chosen: all URLs that the crawl chose, string[m].
+
+    Returns:
+        (the links that count, with the queue; those marked nofollow, with any chosen URL).
     """
-    found: dict[tuple[str, str], str | None] = {}
+    found: tuple[dict[tuple[str, str], str | None], ...] = ({}, {})
     for part in folders.read_parts(snapshot, LINKS):
-        source, target = column_array(part["source_url"]), column_array(part["target_url"])
-        out, into = pc.equal(source, url), pc.equal(target, url)
-        marked = pc.equal(pc.fill_null(part["nofollow"], False), nofollow)
-        near = part.filter(pc.and_(pc.or_(out, into), marked))
-        ends = pc.is_in(pc.if_else(pc.equal(near["source_url"], url), near["target_url"], near["source_url"]), others)
-        for row in near.filter(ends).to_pylist():
-            link = (row["source_url"], row["target_url"])
-            found[link] = found.get(link) or row["anchor_text"]
-    return [
-        {"source": source, "target": target, "anchor_text": text} for (source, target), text in sorted(found.items())
-    ]
+        source, target = part["source_url"], part["target_url"]
+        near = part.filter(pc.or_(pc.equal(source, url), pc.equal(target, url)))
+        other = pc.if_else(pc.equal(near["source_url"], url), near["target_url"], near["source_url"])
+        marked = pc.fill_null(near["nofollow"], False)
+        listed = pc.if_else(marked, pc.is_in(other, chosen), pc.is_in(other, queue))
+        for row in near.filter(listed).to_pylist():
+            links, ends = found[bool(row["nofollow"])], (row["source_url"], row["target_url"])
+            links[ends] = links.get(ends) or row["anchor_text"]
+    followed, nofollow = (
+        [{"source": source, "target": target, "anchor_text": text} for (source, target), text in sorted(links.items())]
+        for links in found
+    )
+    return followed, nofollow
 
 
 def depth_of(snapshot: str, folder: str, url: str) -> int | None:

@@ -141,11 +141,8 @@ def _record(path: str) -> str:
 
 
 def _checksum(path: str) -> str:
-    found = hashlib.sha256()
     with files.open_binary(path) as stream:
-        while block := stream.read(_COPY_BYTES):
-            found.update(block)
-    return found.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _selected_count(folder: str) -> int:

@@ -20,11 +20,10 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.schemas.errors import InputError
-from semrank.schemas.tables import TIMESTAMP
+from semrank.schemas.tables import TIMESTAMP, TableSchema, conform
 from semrank.transforms.crawls.media import PAGE_TYPES
 from semrank.transforms.crawls.pages import DEFAULT_LIMITS, CrawlLimits, Fetch, is_robots_txt, page, settle_status
-from semrank.transforms.crawls.tables import converts, in_convertible_types
+from semrank.transforms.crawls.tables import check_columns, in_convertible_types
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.languages import language_code
 from semrank.transforms.streams.parquet import read_batches, read_schema
@@ -32,22 +31,24 @@ from semrank.transforms.streams.urls import canonical_url
 
 STAGE = "cc-index"
 
-COLUMNS = pa.schema(
-    [
-        ("url", pa.string()),
-        ("fetch_time", TIMESTAMP),
-        ("fetch_status", pa.int64()),
-        ("fetch_redirect", pa.string()),
-        ("content_digest", pa.string()),
-        ("content_mime_type", pa.string()),
-        ("content_mime_detected", pa.string()),
-        ("content_languages", pa.string()),
-        ("warc_filename", pa.string()),
-    ]
+INDEX = TableSchema(
+    "cc-index",
+    pa.schema(
+        [
+            pa.field("url", pa.string(), nullable=False),
+            pa.field("fetch_time", TIMESTAMP, nullable=False),
+            pa.field("fetch_status", pa.int64(), nullable=False),
+            pa.field("fetch_redirect", pa.string()),
+            pa.field("content_digest", pa.string()),
+            pa.field("content_mime_type", pa.string()),
+            pa.field("content_mime_detected", pa.string()),
+            pa.field("content_languages", pa.string()),
+            pa.field("warc_filename", pa.string()),
+        ]
+    ),
 )
 """The columns that are read; the index has some twenty more."""
 
-_REQUIRED = ("url", "fetch_time", "fetch_status")
 _ROBOTS_SUBSET = "/robotstxt/"  # the part of a WARC file's path that names the subset of robots.txt captures
 
 
@@ -57,15 +58,7 @@ def check(stream: BinaryIO, *, source: str) -> None:
     Raises:
         InputError: the file is unreadable, a required column is missing, or has a type that does not convert.
     """
-    schema = read_schema(stream, source)
-    missing = [name for name in _REQUIRED if name not in schema.names]
-    if missing:
-        raise InputError(f"{source}: found columns {schema.names}, expected those of the index; {missing} missing")
-    for field in COLUMNS:
-        position = schema.get_field_index(field.name)
-        found = field.type if position < 0 else schema.field(position).type
-        if not converts(found, field.type) or pa.types.is_timestamp(found) != pa.types.is_timestamp(field.type):
-            raise InputError(f"{source}: column '{field.name}' has type {found}, expected {field.type}")
+    check_columns(read_schema(stream, source), INDEX, source)
 
 
 def read(
@@ -84,29 +77,18 @@ def read(
     """
     check(stream, source=source)
     builder = BatchBuilder(STAGE, limits.rules)
-    for rows in read_batches(stream, source, columns=COLUMNS.names, groups=groups, reject=builder.reject):
-        prepared, invalid = in_convertible_types(rows.table, COLUMNS)
+    for rows in read_batches(stream, source, columns=INDEX.schema.names, groups=groups, reject=builder.reject):
+        prepared, invalid = in_convertible_types(rows.table, INDEX.schema)
         reasons = pc.coalesce(rows.reasons, invalid).to_pylist()
-        for row, reason in zip(_conformed(prepared).to_pylist(), reasons, strict=True):
+        conformed = conform(prepared, INDEX, check_nulls=False)
+        conformed = conformed.set_column(1, "fetch_time", conformed["fetch_time"].cast(pa.int64()))
+        for row, reason in zip(conformed.to_pylist(), reasons, strict=True):
             if reason is None:
                 _settle(builder, row)
             else:
                 builder.reject(reason, row["url"] or "")
         yield from builder.drain()
     yield from builder.drain(last=True)
-
-
-def _conformed(rows: pa.Table) -> pa.Table:
-    """The columns of the index; times as microseconds since 1970."""
-    columns = []
-    for field in COLUMNS:
-        position = rows.schema.get_field_index(field.name)
-        column = pa.nulls(rows.num_rows, field.type) if position < 0 else rows.column(position)
-        if pa.types.is_timestamp(field.type) and column.type.tz is None:
-            column = pc.assume_timezone(column, "UTC")
-        column = column.cast(field.type, safe=False)
-        columns.append(column.cast(pa.int64()) if pa.types.is_timestamp(field.type) else column)
-    return pa.table(columns, names=COLUMNS.names)
 
 
 def _settle(builder: BatchBuilder, row: dict[str, Any]) -> None:

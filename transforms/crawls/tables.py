@@ -70,10 +70,15 @@ def check_parquet(stream: BinaryIO, *, table: str, source: str) -> None:
     Raises:
         InputError: the file is unreadable, a required column is missing, or a column's type does not convert.
     """
-    _check_columns(read_schema(stream, source), TABLES[table], source)
+    check_columns(read_schema(stream, source), TABLES[table], source)
 
 
-def _check_columns(schema: pa.Schema, expected: TableSchema, source: str) -> None:
+def check_columns(schema: pa.Schema, expected: TableSchema, source: str) -> None:
+    """Hold the columns of a file to a table.
+
+    Raises:
+        InputError: a required column is missing, or a column's type does not convert.
+    """
     for field in expected.schema:
         position = schema.get_field_index(field.name)
         if position < 0 and not field.nullable:
@@ -81,14 +86,14 @@ def _check_columns(schema: pa.Schema, expected: TableSchema, source: str) -> Non
                 f"{source}: table {expected.name}: column '{field.name}' is missing; found columns {schema.names}, "
                 f"expected at least {list(expected.required)}"
             )
-        if position >= 0 and not converts(schema.field(position).type, field.type):
+        if position >= 0 and not _converts(schema.field(position).type, field.type):
             raise InputError(
                 f"{source}: table {expected.name}: column '{field.name}' has type {schema.field(position).type}, "
                 f"expected {field.type}"
             )
 
 
-def converts(found: pa.DataType, expected: pa.DataType) -> bool:
+def _converts(found: pa.DataType, expected: pa.DataType) -> bool:
     """Whether values of one type can be read as another's without guessing what they mean."""
     if pa.types.is_dictionary(found):
         found = found.value_type
@@ -96,7 +101,7 @@ def converts(found: pa.DataType, expected: pa.DataType) -> bool:
         return True
     if pa.types.is_list(expected):
         listed = pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found)
-        return listed and converts(found.value_type, expected.value_type)
+        return listed and _converts(found.value_type, expected.value_type)
     textual = pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
     if pa.types.is_string(expected):
         return bool(textual)
