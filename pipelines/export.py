@@ -141,8 +141,11 @@ def _record(path: str) -> str:
 
 
 def _checksum(path: str) -> str:
+    found = hashlib.sha256()
     with files.open_binary(path) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        while block := stream.read(_COPY_BYTES):
+            found.update(block)
+    return found.hexdigest()
 
 
 def _selected_count(folder: str) -> int:
