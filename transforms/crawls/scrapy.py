@@ -105,14 +105,13 @@ def _settle(builder: BatchBuilder, item: Mapping[str, Any], raw: Any, described:
     fetched_at = known_time(builder, _time(_single(_first(item, TIME_FIELDS))))
     status = known_status(builder, _single(_first(item, STATUS_FIELDS)))
     fetch = Fetch(url, fetched_at, status, None, described)
-    for passed in _strings(_first(item, PASSED_FIELDS)):
-        origin = canonical_url(passed, rules=limits.rules).url
+    for passed in _several(_first(item, PASSED_FIELDS)):
+        origin = canonical_url(passed, rules=limits.rules).url if isinstance(passed, str) else None
         if origin is None:
             builder.count("redirects-unreadable")
         elif origin != url:
             builder.append("aliases", (origin, url, fetched_at, REDIRECT))
-    told_headers = _single(_first(item, HEADER_FIELDS))
-    headers = headers_of_json(told_headers) if isinstance(told_headers, dict) else {}
+    headers = _headers(builder, _single(_first(item, HEADER_FIELDS)))
     if not settle_status(builder, fetch, headers.get("location")):
         _settle_content(builder, fetch, item, headers, limits)
 
@@ -164,6 +163,16 @@ def _settle_content(
     )
 
 
+def _headers(builder: BatchBuilder, told: Any) -> Mapping[str, str]:
+    """Headers of a response by lower-case name; counts what is no header."""
+    if not isinstance(told, dict):
+        builder.count("headers-unreadable", int(told is not None))
+        return {}
+    values = [value for several in told.values() for value in _several(several)]
+    builder.count("headers-unreadable", sum(not isinstance(value, str) for value in values))
+    return headers_of_json(told)
+
+
 def _has_html(item: Mapping[str, Any]) -> bool:
     """Whether the content of an item is of a field whose name says that it is HTML."""
     return next((name in HTML_FIELDS for name in TEXT_FIELDS if item.get(name) is not None), False)
@@ -201,6 +210,11 @@ def _first(item: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 def _single(value: Any) -> Any:
     """The element of a list that has one, as item loaders give every value; other values as they are."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _several(value: Any) -> list[Any]:
+    """The elements of a list, or a value that stands alone; none for null."""
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _text(item: Mapping[str, Any], names: tuple[str, ...]) -> str | None:

@@ -602,6 +602,24 @@ def test_links_of_items_that_cannot_be_read_are_counted() -> None:
     )
     redirected = from_scrapy({"url": URL, "date": "2024-03-01", "redirect_urls": ["/a", "http://example.com/b"]})
     assert (len(redirected["aliases"]), redirected["counters"]) == (1, {"redirects-unreadable": 1})
+    others = from_scrapy({"url": URL, "date": "2024-03-01", "redirect_urls": ["http://example.com/b", 5, None]})
+    assert (len(others["aliases"]), others["counters"]) == (1, {"redirects-unreadable": 2})
+    none = from_scrapy({"url": URL, "date": "2024-03-01", "redirect_urls": {"from": "http://example.com/b"}})
+    assert (len(none["aliases"]), none["counters"]) == (0, {"redirects-unreadable": 1})
+
+
+@pytest.mark.parametrize(
+    ("headers", "counters"),
+    [
+        ({"Refresh": None, "X-Robots-Tag": ["all"]}, {}),
+        ({"Server": 5, "X-Robots-Tag": ["all", 7, None]}, {"headers-unreadable": 3}),
+        ([["X-Robots-Tag", "noindex"], ["Server", "a"]], {"headers-unreadable": 1}),
+        ("X-Robots-Tag: noindex", {"headers-unreadable": 1}),
+    ],
+)
+def test_headers_of_items_that_cannot_be_read_are_counted(headers: Any, counters: dict[str, int]) -> None:
+    found = from_scrapy({"url": URL, "date": "2024-03-01", "text": "Herons", "headers": headers})
+    assert (len(found["pages"]), found["counters"]) == (1, counters)
 
 
 @pytest.mark.parametrize(
