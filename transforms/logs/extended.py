@@ -1,9 +1,10 @@
 """The extended log file format of the W3C (working draft WD-logfile-960323): `#Fields:` names the columns that follow.
 
 Shared by `w3c` (IIS: separated by spaces, `+` for a space inside a value) and `cloudfront` (tabs, values
-percent-encoded). Dates and times are in UTC; where no column has the date, the last `#Date:` does. Directives are
-records too and ignored as "header"; lines before any `#Fields:` are rejected ("columns-unknown"), as are lines with
-another number of fields.
+percent-encoded). Dates and times are in UTC; where no column has the date, the last `#Date:` does. Not all servers
+write another one at midnight, so a line that is more than an hour earlier than the one before it is of the next day.
+Directives are records too and ignored as "header". Rejected are lines before any `#Fields:` ("columns-unknown"), and
+lines with another number of fields.
 """
 
 from __future__ import annotations
@@ -21,16 +22,24 @@ import pyarrow.compute as pc
 from semrank.transforms.columnar.arrays import Int64s
 from semrank.transforms.logs.access import AccessReader, Requests, lowered, read_access_log, with_query
 from semrank.transforms.logs.options import LogOptions
-from semrank.transforms.logs.rejections import Balance
+from semrank.transforms.logs.rejections import Balance, truths
 from semrank.transforms.logs.visits import LogBatch
+from semrank.transforms.streams.dates import microseconds
 from semrank.transforms.streams.quotes import quote_line
 from semrank.transforms.streams.spans import SPACE, TAB, Fields, Lines, separate
-from semrank.transforms.streams.times import written_times
+from semrank.transforms.streams.times import MAX_MOMENT, MICROSECONDS, timestamps, written_times
 
 _DIRECTIVE = ord("#")
 _FIELDS = b"#fields:"
 _DATE = b"#date:"
-_ISO_DATE = re.compile(rb"\s*+([0-9]{4}-[0-9]{2}-[0-9]{2})")
+_ISO_DATE = re.compile(rb"\s*+([0-9]{4}-[0-9]{2}-[0-9]{2})(\s++[0-9]{2}:[0-9]{2}:[0-9]{2})?+")
+
+_DAY = 86_400 * MICROSECONDS
+_OUT_OF_ORDER = 3_600 * MICROSECONDS
+"""By how much a line may be earlier than the one before it; a response is logged when it has ended."""
+
+Header = tuple[tuple[str, ...], bytes | None]
+"""Names of the columns, and the date of lines without a column for it."""
 
 _CLIENT = ("c-ip", "c-dns")
 _FORWARDED = ("x-forwarded-for", "cs(x-forwarded-for)", "x-real-ip", "cs(x-real-ip)", "originalip", "true-client-ip")
@@ -90,20 +99,26 @@ class _ExtendedReader:
         self._dialect = dialect
         self._names: tuple[str, ...] = ()
         self._date: bytes | None = None
+        self._moment: int | None = None  # time of the line or directive before, for lines without a date, in us
 
     def __call__(self, lines: Lines, reader: AccessReader, balance: Balance) -> None:
         directives = np.flatnonzero(lines.content[lines.starts] == _DIRECTIVE)
         balance.ignore("header", len(directives))
         begin = 0
-        runs: dict[tuple[tuple[str, ...], bytes | None], list[Int64s]] = {}
+        runs: dict[Header, list[Int64s]] = {}
+        moments: dict[Header, int | None] = {}
         for place in [*directives.tolist(), len(lines)]:
             if place > begin:
-                runs.setdefault((self._names, self._date), []).append(np.arange(begin, place))
+                header = self._names, self._date
+                runs.setdefault(header, []).append(np.arange(begin, place))
+                moments.setdefault(header, self._moment)
             if place < len(lines):
                 self._obey(lines.text(place))
             begin = place + 1
-        for (names, date), places in runs.items():
-            self._read_run(lines.take(np.concatenate(places)), names, date, reader, balance)
+        for header, places in runs.items():
+            moment = self._read_run(lines.take(np.concatenate(places)), header, moments[header], reader, balance)
+            if header == (self._names, self._date):
+                self._moment = moment
 
     def _obey(self, directive: bytes) -> None:
         if directive[: len(_FIELDS)].lower() == _FIELDS:
@@ -111,23 +126,30 @@ class _ExtendedReader:
         elif directive[: len(_DATE)].lower() == _DATE:
             dated = _ISO_DATE.match(directive, len(_DATE))
             self._date = None if dated is None else dated[1]  # a date that can't be read is not the one before
+            self._moment = microseconds(dated[0].decode("ascii")) if dated is not None and dated[2] else None
 
     def _read_run(
-        self, lines: Lines, names: tuple[str, ...], date: bytes | None, reader: AccessReader, balance: Balance
-    ) -> None:
+        self, lines: Lines, header: Header, moment: int | None, reader: AccessReader, balance: Balance
+    ) -> int | None:
+        """Reads the lines below a header; returns the time of the last one if none of them has a date."""
+        names, date = header
         if not names:
             for line in lines.texts():
                 balance.reject("columns-unknown", quote_line(line))
-            return
+            return moment
         separated = separate(lines, self._dialect.separator, quoted=False)
         fits = separated.counts == len(names)
         for line in lines.take(~fits).texts():
             balance.reject_line(quote_line(line))
         chosen = np.flatnonzero(fits)
-        if len(chosen):
-            reader.add(self._requests(separated.fields(chosen, len(names)), names, date), balance)
+        if not len(chosen):
+            return moment
+        fields = separated.fields(chosen, len(names))
+        times, moment = _times(fields, names, date, moment)
+        reader.add(self._requests(fields, names, times), balance)
+        return moment
 
-    def _requests(self, fields: Fields, names: tuple[str, ...], logged: bytes | None) -> Requests:
+    def _requests(self, fields: Fields, names: tuple[str, ...], times: pa.TimestampArray) -> Requests:
         columns = {name: number for number, name in reversed(list(enumerate(names)))}
 
         def first(*names: str) -> pa.BinaryArray | None:
@@ -150,7 +172,7 @@ class _ExtendedReader:
         return Requests(
             client=dash if client is None else client,
             account=first(*_ACCOUNT),
-            times=_times(first("date"), first("time"), logged, count),
+            times=times,
             method=first(*_METHOD),
             target=target,
             host=first(*_HOST),
@@ -164,14 +186,29 @@ class _ExtendedReader:
 
 
 def _times(
-    date: pa.BinaryArray | None, time: pa.BinaryArray | None, logged: bytes | None, count: int
-) -> pa.TimestampArray:
-    """Times of lines; the date is that of the directive before them where they have no column for it."""
-    if date is None and logged is not None:
-        date = pa.repeat(pa.scalar(logged, pa.binary()), count)
-    if date is None or time is None:
-        return written_times(pa.nulls(count, pa.binary()))
-    return written_times(pc.binary_join_element_wise(date, time, pa.scalar(b" ", pa.binary())))
+    fields: Fields, names: tuple[str, ...], logged: bytes | None, moment: int | None
+) -> tuple[pa.TimestampArray, int | None]:
+    """Times of lines, and the last of them if it may decide on the day of the next line."""
+    count = len(fields)
+    if "time" not in names or ("date" not in names and logged is None):
+        return written_times(pa.nulls(count, pa.binary())), moment
+    clock = fields.column(names.index("time"))
+    dated = "date" in names
+    date = fields.column(names.index("date")) if dated else pa.repeat(pa.scalar(logged, pa.binary()), count)
+    times = written_times(pc.binary_join_element_wise(date, clock, pa.scalar(b" ", pa.binary())))
+    return (times, moment) if dated else _past_midnight(times, moment)
+
+
+def _past_midnight(times: pa.TimestampArray, moment: int | None) -> tuple[pa.TimestampArray, int | None]:
+    """Times of one day, in the order of the log, on the days that they were on, and the last of them."""
+    valid = truths(times.is_valid())
+    if not valid.any():
+        return times, moment
+    written = np.array(times.cast(pa.int64()).fill_null(0))
+    first = int(written[valid][0]) if moment is None else moment
+    steps = (np.diff(written[valid], prepend=first) + _OUT_OF_ORDER) % _DAY - _OUT_OF_ORDER
+    written[valid] = first + np.cumsum(steps)
+    return timestamps(written, valid & (written <= MAX_MOMENT)), int(written[valid][-1])
 
 
 def _secure(scheme: pa.BinaryArray | None, port: pa.BinaryArray | None, count: int) -> pa.BooleanArray:

@@ -36,7 +36,7 @@ _DATE_IN_NAME = re.compile(
 
 Bytes = npt.NDArray[np.uint8]
 
-_MAX = round(datetime.datetime(MAX_YEAR, 12, 31, tzinfo=datetime.UTC).timestamp()) * MICROSECONDS
+MAX_MOMENT = round(datetime.datetime(MAX_YEAR, 12, 31, tzinfo=datetime.UTC).timestamp()) * MICROSECONDS
 
 
 def timestamps(micros: Int64s, valid: Bools) -> pa.TimestampArray:
@@ -108,7 +108,7 @@ def _one_time(value: bytes) -> int | None:
     except (ValueError, OverflowError):
         return None
     moment = microseconds(text)
-    return moment if moment is not None and 0 <= moment <= _MAX else None
+    return moment if moment is not None and 0 <= moment <= MAX_MOMENT else None
 
 
 def _scaled(text: str, scale: int) -> int:

@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
+from semrank.transforms.logs import extended
+from semrank.transforms.logs.access import AccessReader
 from semrank.transforms.logs.options import LogOptions
+from semrank.transforms.logs.rejections import Balance
+from semrank.transforms.streams.spans import find_lines
 from tests.support.logs import BROWSER, OPTIONS, combined_line, read_all
 
 GOOGLE = "https://www.google.com/search?q=hello+world&ie=UTF-8"
@@ -396,6 +400,36 @@ def test_schemes_of_w3c_logs_in_any_case_and_else_by_the_port(scheme: str, port:
     fields = "#Fields: date time c-ip cs-method cs-uri-stem cs-host cs-protocol s-port sc-status"
     line = f"2024-03-12 10:00:00 203.0.113.9 GET /a www.example.com {scheme} {port} 200"
     assert [visit["url"] for visit in read_all("w3c", f"{fields}\n{line}\n".encode()).visits] == [url]
+
+
+@pytest.mark.parametrize("directive", ["#Date: 2024-02-28", "#Date: 2024-02-28 15:00:00"])
+def test_midnight_in_w3c_logs_whose_lines_have_no_date(directive: str) -> None:
+    """Expected: days as the clock goes on; two lines across midnight are out of order, the last day has a gap."""
+    clocks = ["15:00:01", "23:59:59", "00:00:01", "23:59:58", "00:00:02", "14:00:00", "11:00:00", "11:00:01"]
+    days = [28, 28, 29, 28, 29, 29, 1, 1]
+    views = [f"{clock} 203.0.113.9 GET /a 200" for clock in clocks]
+    log = [directive, "#Fields: time c-ip cs-method cs-uri-stem sc-status", *views]
+    outcome = read_all("w3c", "\n".join(log).encode())
+    times = [visit["visited_at"].strftime("%d %H:%M:%S") for visit in outcome.visits]
+    assert times == [f"{day:02} {clock}" for day, clock in zip(days, clocks, strict=True)]
+
+
+def test_the_first_line_of_a_w3c_log_may_be_past_midnight() -> None:
+    head = "#Date: 2024-03-12 23:59:59\n#Fields: time c-ip cs-method cs-uri-stem sc-status\n"
+    (visit,) = read_all("w3c", f"{head}00:00:01 203.0.113.9 GET /a 200\n".encode()).visits
+    assert visit["visited_at"].day == 13
+
+
+def test_midnight_between_two_blocks_of_a_w3c_log() -> None:
+    view = "{} 203.0.113.9 GET /a 200"
+    head = ["#Date: 2024-03-12 23:59:50", "#Fields: time c-ip cs-method cs-uri-stem sc-status"]
+    reader = extended._ExtendedReader(extended.IIS)
+    days = []
+    for texts in ([*head, view.format("23:59:59")], [view.format("00:00:01")], [view.format("00:00:02")]):
+        balance, access = Balance("w3c"), AccessReader(OPTIONS)
+        reader(find_lines("\n".join(texts).encode()), access, balance)
+        days += [visit.day for visit in balance.batch().visits["visited_at"].to_pylist()]
+    assert days == [12, 13, 13]
 
 
 def test_a_date_that_cannot_be_read_is_not_the_one_before() -> None:
