@@ -3,8 +3,8 @@
 Shared by `w3c` (IIS: separated by spaces, `+` for a space inside a value) and `cloudfront` (tabs, values
 percent-encoded). Dates and times are in UTC; where no column has the date, the last `#Date:` does. Not all servers
 write another one at midnight, so a line that is more than an hour earlier than the one before it is of the next day.
-Directives are records too and ignored as "header". Rejected are lines before any `#Fields:` ("columns-unknown"), and
-lines with another number of fields.
+Directives are records too and ignored as "header". Rejected are lines before any `#Fields:` ("columns-unknown"), lines
+with another number of fields, and those below a new header in a file that has `_MAX_HEADERS` ("headers-too-many").
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ _DIRECTIVE = ord("#")
 _FIELDS = b"#fields:"
 _DATE = b"#date:"
 _ISO_DATE = re.compile(rb"\s*+([0-9]{4}-[0-9]{2}-[0-9]{2})(\s++[0-9]{2}:[0-9]{2}:[0-9]{2})?+")
+_MAX_HEADERS = 4096
+"""Headers of a file: a new one takes 3 ms, whatever stands below it. Eleven years have so many days."""
 
 _DAY = 86_400 * MICROSECONDS
 _OUT_OF_ORDER = 3_600 * MICROSECONDS
@@ -100,6 +102,7 @@ class _ExtendedReader:
         self._names: tuple[str, ...] = ()
         self._date: bytes | None = None
         self._moment: int | None = None  # time of the line or directive before, for lines without a date, in us
+        self._headers: set[int] = set()
 
     def __call__(self, lines: Lines, reader: AccessReader, balance: Balance) -> None:
         directives = np.flatnonzero(lines.content[lines.starts] == _DIRECTIVE)
@@ -133,9 +136,12 @@ class _ExtendedReader:
     ) -> int | None:
         """Reads the lines below a header; returns the time of the last one if none of them has a date."""
         names, date = header
-        if not names:
+        if len(self._headers) < _MAX_HEADERS:
+            self._headers.add(hash(header))
+        reason = "headers-too-many" if hash(header) not in self._headers else None if names else "columns-unknown"
+        if reason is not None:
             for line in lines.texts():
-                balance.reject("columns-unknown", quote_line(line))
+                balance.reject(reason, quote_line(line))
             return moment
         separated = separate(lines, self._dialect.separator, quoted=False)
         fits = separated.counts == len(names)

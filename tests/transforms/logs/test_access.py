@@ -432,6 +432,17 @@ def test_midnight_between_two_blocks_of_a_w3c_log() -> None:
     assert days == [12, 13, 13]
 
 
+def test_a_w3c_log_has_so_many_headers_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extended, "_MAX_HEADERS", 3)
+    log = [
+        line
+        for number in (0, 1, 2, 3, 0)
+        for line in (f"#Fields: date time cs-method cs-uri-stem x-{number}", "2024-03-12 10:00:00 GET /a -")
+    ]
+    outcome = read_all("w3c", "\n".join(log).encode())
+    assert (outcome.used, outcome.rejected) == (4, {"headers-too-many": 1})
+
+
 def test_a_date_that_cannot_be_read_is_not_the_one_before() -> None:
     fields = "#Fields: time c-ip cs-method cs-uri-stem sc-status"
     view = "10:00:00 203.0.113.9 GET /a 200"
