@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -220,6 +220,29 @@ def bounded_slices(table: pa.Table, target_bytes: int = TARGET_TABLE_BYTES) -> I
 def concatenate(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
     """All tables one after another in one chunk; an empty table of `schema` where there are none."""
     return pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in tables)]).combine_chunks()
+
+
+def fold_tables(
+    parts: Iterable[pa.Table], combine: Callable[[pa.Table], pa.Table], schema: pa.Schema, rows: int
+) -> pa.Table:
+    """Tables of a schema combined as they come, so that memory holds what becomes of them and not every part.
+
+    Args:
+        parts: tables.
+        combine: combines the rows of one table to fewer rows.
+        schema: of all tables.
+        rows: how many rows are combined at a time; more where they combine to as many.
+    """
+    folded = schema.empty_table()
+    held: list[pa.Table] = []
+    waiting, limit = 0, rows
+    for part in parts:
+        held.append(part)
+        waiting += part.num_rows
+        if waiting > limit:
+            folded = combine(pa.concat_tables([folded, *held]))
+            held, waiting, limit = [], 0, max(rows, folded.num_rows)
+    return combine(pa.concat_tables([folded, *held]))
 
 
 def sum_by_key(keys: pa.Table, counts: str) -> pa.Table:

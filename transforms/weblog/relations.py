@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 from semrank.transforms.columnar.arrays import (
     Bools,
     Int64s,
+    fold_tables,
     group_lengths,
     group_starts,
     group_sums,
@@ -221,20 +223,8 @@ def _count_witnesses(source: Int64s, target: Int64s, witness: Int64s, word_count
 
 
 def merge_pairs(parts: Iterable[pa.Table]) -> pa.Table:
-    """Tables of `PAIR_SCHEMA` with the supports of equal pairs added, in no promised order.
-
-    The parts are merged as they come, so that memory holds the distinct pairs and not every part's.
-    """
-    merged = PAIR_SCHEMA.empty_table()
-    held: list[pa.Table] = []
-    rows, limit = 0, PAIR_BUDGET
-    for part in parts:
-        held.append(part)
-        rows += part.num_rows
-        if rows > limit:
-            merged = sum_by_key(pa.concat_tables([merged, *held]), "support")
-            held, rows, limit = [], 0, max(PAIR_BUDGET, merged.num_rows)
-    return sum_by_key(pa.concat_tables([merged, *held]), "support")
+    """Tables of `PAIR_SCHEMA` with the supports of equal pairs added, in no promised order."""
+    return fold_tables(parts, partial(sum_by_key, counts="support"), PAIR_SCHEMA, PAIR_BUDGET)
 
 
 def link_witnesses(links: pa.Table, rows: pa.Table, in_base: Bools) -> Iterator[pa.Table]:
