@@ -226,14 +226,12 @@ class RelatedWords:
         words = base.concepts.intent_indices
         single = sizes[owner] == 1
         relatives = hierarchy.relatives
-        row = np.repeat(np.arange(len(hierarchy), dtype=np.int64), np.diff(relatives.indptr))
 
         def first(words: npt.NDArray[np.integer], concepts: Int64s) -> Int64s:
             own = np.full(len(hierarchy), len(base), dtype=np.int64)
             np.minimum.at(own, words, concepts)
-            result = own.copy()
-            np.minimum.at(result, row, own[relatives.indices])
-            return result
+            # Every word is its own relative, so that no row is empty.
+            return np.minimum.reduceat(own[relatives.indices], relatives.indptr[:-1])
 
         related = sparse.csr_array(relatives[:, base.words])
         alive = (hierarchy.probability > 0) | (np.diff(related.indptr) > 0)

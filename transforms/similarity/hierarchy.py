@@ -28,8 +28,8 @@ from scipy import sparse
 
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.arrays import Bools, Float64s, Int32s, Int64s, group_starts, pointers, ragged
+from semrank.transforms.similarity.reduction import Pairs, condense
 
-Pairs: TypeAlias = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
 TopProbability: TypeAlias = str | float
 
 ICS_UNITS = 2.0**40
@@ -144,7 +144,7 @@ def build_hierarchy(
     """
     check_hierarchy_options(alpha, top_probability, smoothing)
     edges, relatives, top = _checked_words(in_base, in_current, part_of, isa, top_word, len(clicks))
-    component, parent_pointers, parents = _condense(*edges, len(clicks))
+    component, parent_pointers, parents = condense(edges, len(clicks))
     component_layer = _layers(parent_pointers, parents)
     if top != TOP:
         component_layer[component[top]] = 0
@@ -173,7 +173,7 @@ def build_hierarchy(
 
 def _checked_words(
     in_base: Bools, in_current: Bools, part_of: Pairs, isa: Pairs, top_word: int | None, word_count: int
-) -> tuple[tuple[Int64s, Int64s], sparse.csr_array, int]:
+) -> tuple[Pairs, sparse.csr_array, int]:
     """The edges (wholes, parts) that count, the relatives, and the word that is Top, or `TOP`."""
     for name, array in (("in_base", in_base), ("in_current", in_current)):
         if len(array) != word_count:
@@ -188,8 +188,8 @@ def _checked_words(
     return (wholes[real], parts[real]), relatives, top
 
 
-def _word_pairs(name: str, pairs: Pairs, word_count: int) -> tuple[Int64s, Int64s]:
-    first, second = (np.asarray(side, dtype=np.int64) for side in pairs)
+def _word_pairs(name: str, pairs: Pairs, word_count: int) -> Pairs:
+    first, second = pairs
     if len(first) != len(second):
         raise ValueError(f"{name}: found {len(first)} and {len(second)} words, expected pairs")
     for side in (first, second):
@@ -200,35 +200,14 @@ def _word_pairs(name: str, pairs: Pairs, word_count: int) -> tuple[Int64s, Int64
     return first, second
 
 
-def _relatives(left: Int64s, right: Int64s, word_count: int) -> sparse.csr_array:
-    """Identity and ISA, symmetric, as bool[n, n]."""
-    own = np.arange(word_count, dtype=np.int64)
+def _relatives(left: npt.NDArray[np.integer], right: npt.NDArray[np.integer], word_count: int) -> sparse.csr_array:
+    """Identity and ISA, symmetric, as bool[n, n] with ascending columns."""
+    own = np.arange(word_count, dtype=np.int32)
     rows, columns = np.concatenate([own, left, right]), np.concatenate([own, right, left])
     # Adding booleans is "or", so a pair given twice stays one entry.
     return sparse.coo_array(
         (np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=(word_count, word_count)
     ).tocsr()
-
-
-def _condense(wholes: Int64s, parts: Int64s, word_count: int) -> tuple[Int32s, Int64s, Int32s]:
-    """Components of the words and the distinct edges between components, as parents of each component (CSR)."""
-    if not word_count:
-        return np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32)
-    graph = sparse.coo_array(
-        (np.ones(len(wholes), dtype=np.int8), (wholes, parts)), shape=(word_count, word_count)
-    ).tocsr()
-    count, labels = sparse.csgraph.connected_components(graph, directed=True, connection="strong")
-    # scipy's numbers depend on its traversal; the smallest word of a component names it for good.
-    first_word = np.full(count, word_count, dtype=np.int64)
-    np.minimum.at(first_word, labels, np.arange(word_count, dtype=np.int64))
-    rank = np.empty(count, dtype=np.int32)
-    rank[np.argsort(first_word)] = np.arange(count, dtype=np.int32)
-    component = rank[labels]
-    parent, child = component[wholes].astype(np.int64), component[parts].astype(np.int64)
-    between = parent != child
-    keys = np.unique(child[between] * count + parent[between])
-    lengths = np.bincount(keys // count, minlength=count).astype(np.int64)
-    return component, pointers(lengths), (keys % count).astype(np.int32)
 
 
 def _layers(parent_pointers: Int64s, parents: Int32s) -> Int32s:

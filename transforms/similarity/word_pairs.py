@@ -83,8 +83,8 @@ class WordPairs:
         """The pairs of a hierarchy's words."""
         count, information = len(hierarchy.component_layer), hierarchy.component_information
         relatives = hierarchy.relatives
-        row = np.repeat(np.arange(len(hierarchy), dtype=np.int64), np.diff(relatives.indptr))
-        keys = np.sort(row * len(hierarchy) + relatives.indices)
+        keys = np.repeat(np.arange(len(hierarchy), dtype=np.int64) * len(hierarchy), np.diff(relatives.indptr))
+        keys += relatives.indices
         has_children = np.zeros(count, dtype=np.bool_)
         has_children[hierarchy.parents] = True
         internal = np.flatnonzero(has_children & (information > -np.inf))
