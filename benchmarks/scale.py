@@ -33,7 +33,7 @@ from semrank.transforms.columnar.idfilter import MAX_BITS
 from semrank.transforms.columnar.worker_memory import OTHER, OWN_BYTES, Held, shown_bytes
 from semrank.transforms.context.memory import HARVEST
 from semrank.transforms.ranking.focused import PASSES
-from semrank.transforms.ranking.memory import HIERARCHY, LATTICE
+from semrank.transforms.ranking.memory import HIERARCHY, LATTICE, PATHS
 
 SIZES = (10_000, 100_000)
 QUICK_SIZES = (1_000, 10_000)
@@ -59,7 +59,7 @@ SURE_SECONDS = 5.0
 
 SERIAL = frozenset(
     {
-        *("number words", "layer keywords", "plan base lattice", "plan current lattice"),
+        *("number words", "reduce Part-Of of all parts", "plan base lattice", "plan current lattice"),
         *("write keywords", "write base concepts", "write rejects", "find unknown queue URLs"),
         *("follow aliases", "gather wanted content", "cut order", "number ranges", "begin model"),
         *(f"conclude: {step.stage}" for step in PASSES if not step.by_all),
@@ -372,6 +372,7 @@ def _filtering(held: Held) -> Held:
 
 _STATES = {
     "write keywords": HIERARCHY,
+    "reduce Part-Of of all parts": PATHS,
     **dict.fromkeys(("score current lattice", "score conditional databases"), LATTICE),
     **dict.fromkeys(("read words of pages", "choose click edges", "choose clicked words"), _filtering(HARVEST)),
     **{"read words of anchors": _filtering(HARVEST), "choose clicked links": _filtering(OTHER)},

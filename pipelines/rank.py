@@ -104,6 +104,7 @@ from semrank.transforms.frontier.budgets import Limits
 from semrank.transforms.frontier.rules import EVERYWHERE, Rules
 from semrank.transforms.ranking import registry
 from semrank.transforms.ranking.beam import (
+    HoldRelations,
     RankBySemRank,
     WriteConcepts,
     WriteRelations,
@@ -709,7 +710,9 @@ def _ranked_by_concepts(
     """The URLs with SemRank's terms and its score, or another ranker's; writes relations, keywords and concepts."""
     settings, query = similarity_settings(config), query_words(config)
     ranker = {} if scores is None else {"ranker": scores}
-    ranked = {"base": urls.base, "current": urls.current, **named, **ranker} | RankBySemRank(
+    held = named | HoldRelations(query)
+    known = {"vocabulary": named["vocabulary"], "part_of": held.part_of}
+    ranked = {"base": urls.base, "current": urls.current, **known, "isa": held.isa, **ranker} | RankBySemRank(
         settings,
         query=query,
         min_support=config.min_support,
@@ -717,7 +720,7 @@ def _ranked_by_concepts(
         write_lattices=config.write_lattices,
     )
     named | WriteRelations(files.join(output, "relations"))
-    named | WriteOne(
+    {**known, "isa": held.top_isa} | WriteOne(
         "write keywords",
         files.join(output, "keywords"),
         partial(keyword_rows, settings=settings, query=query),

@@ -10,14 +10,26 @@ from semrank.transforms.columnar.worker_memory import OTHER, Held
 from semrank.transforms.context.memory import DESCRIBED, HARVEST
 from semrank.transforms.crawls.memory import MOVES
 from semrank.transforms.lattice.memory import CONTEXT
-from semrank.transforms.ranking.memory import GRAPH, HIERARCHY, LATTICE, MODEL, NAMED_LATTICE, SUMS, TOPIC_LATTICE
+from semrank.transforms.ranking.memory import (
+    BASE_LATTICE,
+    GRAPH,
+    HIERARCHY,
+    LATTICE,
+    MODEL,
+    NAMED_LATTICE,
+    PATHS,
+    SUMS,
+    TOPIC_LATTICE,
+)
 from semrank.transforms.weblog.memory import VOCABULARY
 
 HELD = (
     HARVEST,
     VOCABULARY,
+    PATHS,
     HIERARCHY,
     CONTEXT,
+    BASE_LATTICE,
     LATTICE,
     NAMED_LATTICE,
     DESCRIBED,

@@ -17,8 +17,8 @@ from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables
 from semrank.transforms.context.objects import BASE, number_words
 from semrank.transforms.lattice import mining
 from semrank.transforms.lattice.beam import MineConcepts, PlanBundles
-from semrank.transforms.ranking import relation_files, semrank
-from semrank.transforms.ranking.memory import HIERARCHY, LATTICE
+from semrank.transforms.ranking import held_relations, relation_files, semrank
+from semrank.transforms.ranking.memory import BASE_LATTICE, LATTICE, PATHS
 from semrank.transforms.ranking.scores import with_scores
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.weblog.memory import VOCABULARY
@@ -46,8 +46,8 @@ class Ranked(NamedTuple):
 class RankBySemRank(beam.PTransform[Any, Any]):
     """SemRank of the current URLs (P13 Def. 21); gives `Ranked`.
 
-    The input is a dict with `base`, `current` (objects), `vocabulary`, `isa` and `part_of`; with the scores of another
-    `ranker` (`SCORED_SCHEMA`) as well, rows have these, and SemRank's terms count nothing.
+    The input is a dict with `base`, `current` (objects), `vocabulary`, `isa` and `part_of` (as in `HeldRelations`);
+    with the scores of another `ranker` (`SCORED_SCHEMA`) as well, rows have these, and SemRank's terms count nothing.
 
     Args:
         settings: how similarities are computed.
@@ -155,12 +155,64 @@ class RankBySemRank(beam.PTransform[Any, Any]):
             tags=(MAIN, semrank.CURRENT_CONCEPTS),
             holds=LATTICE,
         )
-        top = {"sums": cut[SUMS], "counts": counts, **known} | GatherTables(
+        top = {"sums": cut[SUMS], "lattice": known["lattice"], **shared} | GatherTables(
             "score top concept",
-            partial(_top_scores, settings=self._settings, query=self._query, min_support=self._min_support),
-            holds=HIERARCHY,
+            partial(_top_scores, settings=self._settings, min_support=self._min_support),
+            holds=BASE_LATTICE,
         )
         return scores, top
+
+
+class HeldRelations(NamedTuple):
+    """Relations as workers hold them (`held_relations.HELD_SCHEMA`).
+
+    Attributes:
+        isa: ISA pairs that scoring asks for.
+        top_isa: those of the query's only word, which decide whether it is Top.
+        part_of: few Part-Of pairs with the same paths as all.
+    """
+
+    isa: Collection
+    top_isa: Collection
+    part_of: Collection
+
+
+class HoldRelations(beam.PTransform[Any, Any]):
+    """Reduces relations to what scoring asks for; gives `HeldRelations`.
+
+    The input is a dict with `vocabulary`, `isa` and `part_of`.
+
+    Args:
+        query: words of the query.
+    """
+
+    def __init__(self, query: list[str]) -> None:
+        super().__init__("hold relations")
+        self._prepare = partial(held_relations.HierarchyWords.of, query=query)
+
+    def expand(self, inputs: dict[str, Collection]) -> HeldRelations:
+        """Applies the steps."""
+        words = {"vocabulary": inputs["vocabulary"]}
+        isa = inputs["isa"] | MapTables(
+            "choose ISA",
+            held_relations.held_isa,
+            sides=words,
+            prepare=self._prepare,
+            tags=(MAIN, held_relations.TOP),
+            holds=VOCABULARY,
+        )
+        paths = inputs["part_of"] | MapTables(
+            "reduce Part-Of",
+            held_relations.paths,
+            sides=words,
+            prepare=self._prepare,
+            combine=held_relations.reduced_paths,
+            holds=VOCABULARY,
+        )
+        part_of = {"part_of": paths} | GatherTables(
+            "reduce Part-Of of all parts", held_relations.joined_paths, holds=PATHS, streams=True
+        )
+        return HeldRelations(isa[MAIN], isa[held_relations.TOP], part_of)
 
 
 class WriteConcepts(beam.PTransform[Any, Any]):
@@ -312,16 +364,16 @@ def _top_scores(
     sums: pa.Table | None,
     counts: pa.Table | None,
     vocabulary: pa.Table | None,
+    lattice: pa.Table | None,
     *,
     settings: SimilaritySettings,
-    query: list[str],
     min_support: int,
-    **tables: pa.Table | None,
 ) -> pa.Table:
     spread = _spread_context(counts, vocabulary, min_support=min_support)
     if spread is None or spread.has_top:
         return semrank.SCORE_SCHEMA.empty_table()
-    judge = semrank.Judge.of(vocabulary=vocabulary, settings=settings, query=query, **tables)
+    # Its intent is empty, so no similarity of words is asked for.
+    judge = semrank.Judge.of(lattice, vocabulary, None, None, settings=settings, query=())
     return judge.top_scores(sums, spread.statistics.object_count)
 
 

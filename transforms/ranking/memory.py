@@ -5,15 +5,19 @@ from __future__ import annotations
 from semrank.transforms.columnar.worker_memory import OTHER_FACTOR, Held
 from semrank.transforms.context.memory import DESCRIBED
 from semrank.transforms.lattice.memory import LOWER_LATTICE
-from semrank.transforms.weblog.memory import LOWER_RELATIONS
+from semrank.transforms.weblog.memory import LOWER_RELATIONS, VOCABULARY
 
-HIERARCHY = Held("relations as a hierarchy", 4.0, LOWER_RELATIONS)
+PATHS = Held("paths of Part-Of", 10.0, LOWER_RELATIONS)
+
+HIERARCHY = Held("keyword hierarchy", 4.0, VOCABULARY.lower, {"part_of": 10.0})
+
+BASE_LATTICE = Held("base lattice", 4.0, LOWER_LATTICE, {"lattice": 17.0})
 
 LATTICE = Held(
     "base lattice and relations",
     4.0,
     f"{LOWER_LATTICE}; relations by a larger --min-relation-support",
-    {"lattice": 13.0},
+    {**BASE_LATTICE.factors, "isa": 7.0, "part_of": 10.0},
     # Similarities of words, ancestors in the hierarchy, and the arrays of a block of pairs: 300 MB were seen at 0.4 and
     # at 2 MB of lattice. The first two are kept up to 256 MiB each.
     {"lattice": 1024.0},

@@ -34,9 +34,11 @@ from semrank.transforms.columnar.ids import set_id
 from semrank.transforms.lattice.context import Concepts
 from semrank.transforms.lattice.mining import LATTICE_SCHEMA, OBJECTS, MiningContext, lattice_concepts, mine_bundle
 from semrank.transforms.lattice.search_space import RankedContext
+from semrank.transforms.ranking.held_relations import only_word
 from semrank.transforms.similarity.base_lattice import BaseLattice
 from semrank.transforms.similarity.concept_similarity import BestScores, best_per_object, matchings
 from semrank.transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy
+from semrank.transforms.similarity.reduction import Pairs
 from semrank.transforms.similarity.settings import SimilaritySettings
 
 CURRENT_CONCEPTS = "current_concepts"
@@ -87,17 +89,15 @@ def word_hierarchy(
     """
     empty = np.zeros(0, dtype=np.int64)
 
-    def pairs(table: pa.Table | None) -> tuple[Int64s, Int64s]:
-        return (empty, empty) if table is None else (int64s(table["source"]), int64s(table["target"]))
+    def pairs(table: pa.Table | None) -> Pairs:
+        return (empty, empty) if table is None else (table["source"].to_numpy(), table["target"].to_numpy())
 
+    top_word = -1
     if vocabulary is None:
         clicks = base = current = empty
     else:
         clicks, base, current = (int64s(vocabulary[name]) for name in ("clicks", "base_support", "current_support"))
-    top_word = None
-    if vocabulary is not None and len(query) == 1:
-        place = pc.index(vocabulary["word"], query[0]).as_py()
-        top_word = place if place >= 0 else None
+        top_word = only_word(vocabulary, query)
     return build_hierarchy(
         clicks,
         base > 0,
@@ -105,7 +105,7 @@ def word_hierarchy(
         pairs(part_of),
         pairs(isa),
         alpha=settings.alpha,
-        top_word=top_word,
+        top_word=top_word if top_word >= 0 else None,
         top_probability=settings.top_probability,
         smoothing=settings.smoothing,
     )

@@ -21,6 +21,8 @@ from tests.support.stages import HELD
 
 MIB = 1 << 20
 
+RELATIONS = Held("relations", 4.0, "a larger --min-relation-support")
+
 
 def test_a_formula_adds_what_inputs_take() -> None:
     held = Held("x", 2.0, "less", {"large": 10.0}, {"large": 100.0}, 1_000)
@@ -36,7 +38,7 @@ def test_a_state_is_listed_once() -> None:
 
 def test_a_meter_says_when_it_is_too_much_and_how_much_it_is() -> None:
     limit = OWN_BYTES + 9 * MIB
-    meter = Meter("write keywords", HIERARCHY, limit)
+    meter = Meter("write keywords", RELATIONS, limit)
     assert meter.fits("isa", MIB)
     meter.check()
     assert meter.fits("isa", MIB)
@@ -45,9 +47,8 @@ def test_a_meter_says_when_it_is_too_much_and_how_much_it_is() -> None:
     with pytest.raises(InputError) as refused:
         meter.check()
     assert str(refused.value) == (
-        "--worker-memory: found 149 MiB, expected 152 MiB, which 'write keywords' takes on a worker (relations as a "
-        "hierarchy; its tables: isa 2 MiB, part_of 1 MiB); lower it by a larger --min-relation-support, a smaller "
-        "--max-keywords-per-url, or --no-semrank-terms, or give workers more"
+        "--worker-memory: found 149 MiB, expected 152 MiB, which 'write keywords' takes on a worker (relations; its "
+        "tables: isa 2 MiB, part_of 1 MiB); lower it by a larger --min-relation-support, or give workers more"
     )
 
 
@@ -131,7 +132,7 @@ class Alive:
 def test_what_does_not_fit_is_refused_before_it_is_there() -> None:
     """And is counted to its end, so that the message tells all of it."""
     limit = OWN_BYTES + 5 * MIB
-    stage = columnar_beam._GatherDoFn("write keywords", count, ("isa",), holds=HIERARCHY)
+    stage = columnar_beam._GatherDoFn("write keywords", count, ("isa",), holds=RELATIONS)
     stage.start_bundle()
     stage.worker_memory = limit
     alive = Alive()
@@ -149,7 +150,7 @@ def test_a_stage_that_streams_holds_one_table_at_a_time_and_is_refused_alike() -
     def gathered(limit: int, alive: Alive) -> list[pa.Table]:
         names = ("isa", "part_of")
         stage = columnar_beam._GatherDoFn(
-            "add", columnar_beam._as_it_is, names, count_streams, holds=HIERARCHY, streams=True
+            "add", columnar_beam._as_it_is, names, count_streams, holds=RELATIONS, streams=True
         )
         stage.start_bundle()
         stage.worker_memory = limit
@@ -199,8 +200,6 @@ def test_the_documentation_has_every_formula() -> None:
 
 def test_the_documentations_example_is_right() -> None:
     text = " ".join(SCALING.read_text(encoding="utf-8").split())
-    tables = {"relations": 767_250 * 24, "vocabulary": 727_408}
-    total = sum(tables.values())
-    assert f"are {total / 1e6:.1f} MB of tables" in text
-    size = HIERARCHY.bytes_of(tables)
-    assert f"140 MiB + 4 * {total / 1e6:.1f} MB = {size / 1e6:.0f} MB" in text
+    tables = {"vocabulary": 727_188, "part_of": 9_207 * 8}
+    assert all(f"{size / 1e6:.2f} MB" in text for size in tables.values())
+    assert f"140 MiB + 4 * 0.73 MB + 10 * 0.07 MB = {HIERARCHY.bytes_of(tables) / 1e6:.0f} MB" in text
