@@ -41,14 +41,7 @@ from benchmarks.harness import Result, compare
 from benchmarks.keywords import articles
 from semrank.pipelines import evaluation_topics
 from semrank.pipelines.cli import main as semrank
-from semrank.pipelines.evaluation_config import (
-    ALL,
-    CONTENT,
-    FRONTIER,
-    MODE_CHOICES,
-    OMNISCIENT,
-    EvaluationConfig,
-)
+from semrank.pipelines.evaluation_config import ALL, CONTENT, FRONTIER, MODE_CHOICES, OMNISCIENT, EvaluationConfig
 from semrank.pipelines.evaluation_crawls import facts_makers, replay_topics
 from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_results import Results

@@ -12,12 +12,7 @@ from typing import Any
 
 import apache_beam as beam
 import grpc  # type: ignore[import-untyped]
-from apache_beam.options.pipeline_options import (
-    FlinkRunnerOptions,
-    PipelineOptions,
-    PortableOptions,
-    StandardOptions,
-)
+from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOptions, PortableOptions, StandardOptions
 from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
 
 from semrank.pipelines import __version__

@@ -23,13 +23,7 @@ from semrank.pipelines import folders
 from semrank.pipelines.answers import counted
 from semrank.pipelines.cluster import path_for_workers
 from semrank.pipelines.collisions import shared_url_ids, surplus_urls
-from semrank.pipelines.config import (
-    QUEUE_GROUP,
-    RoundConfig,
-    add_round_arguments,
-    round_config,
-    unused_options,
-)
+from semrank.pipelines.config import QUEUE_GROUP, RoundConfig, add_round_arguments, round_config, unused_options
 from semrank.pipelines.manifest import Manifest, parameter_rules
 from semrank.pipelines.memory import WorkerOptions, worker_memory
 from semrank.pipelines.options import add_options, option, read_options, required
@@ -45,12 +39,7 @@ from semrank.pipelines.queue import (
 from semrank.pipelines.round_summary import round_scale, round_summary
 from semrank.pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
 from semrank.pipelines.scope import scope_rules
-from semrank.pipelines.semrank_settings import (
-    object_settings,
-    query_words,
-    relation_settings,
-    similarity_settings,
-)
+from semrank.pipelines.semrank_settings import object_settings, query_words, relation_settings, similarity_settings
 from semrank.pipelines.topic import scattered_warning, topic_of, topic_rows
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import (

@@ -11,15 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.arrays import (
-    MAIN,
-    Int64s,
-    column_array,
-    distinct_rows,
-    int64s,
-    members,
-    sum_by_key,
-)
+from semrank.transforms.columnar.arrays import MAIN, Int64s, column_array, distinct_rows, int64s, members, sum_by_key
 from semrank.transforms.columnar.beam import (
     Collection,
     Combine,

@@ -37,12 +37,7 @@ from semrank.transforms.context import pages
 from semrank.transforms.context.descriptions import BLOCKS, DESCRIPTION_SCHEMA
 from semrank.transforms.context.evidence import Evidence
 from semrank.transforms.context.links import Links
-from semrank.transforms.context.pages import (
-    SOURCE_SCHEMA,
-    WORDS,
-    word_counts,
-    words_table,
-)
+from semrank.transforms.context.pages import SOURCE_SCHEMA, WORDS, word_counts, words_table
 from semrank.transforms.context.tokens import Tokens, tokens_of
 
 AROUND_TOKENS = 12

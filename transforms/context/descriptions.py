@@ -15,14 +15,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import (
-    Bools,
-    Int64s,
-    bools,
-    int64s,
-    list_parts,
-    pointers,
-)
+from semrank.transforms.columnar.arrays import Bools, Int64s, bools, int64s, list_parts, pointers
 
 BLOCKS = ("text", "lead", "anchor", "around", "query")
 """Where words stand: title and text, the first words of the text, anchors that point to the URL and the address, the

@@ -17,14 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import PAGES
-from semrank.transforms.columnar.arrays import (
-    column_array,
-    group_starts,
-    int64s,
-    is_new_row,
-    positions,
-    sort_rows,
-)
+from semrank.transforms.columnar.arrays import column_array, group_starts, int64s, is_new_row, positions, sort_rows
 from semrank.transforms.columnar.ids import text_ids
 
 CONTENT = ("title", "text", "language")

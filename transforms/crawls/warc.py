@@ -26,14 +26,7 @@ from semrank.transforms.crawls.bounded import read_page, time_limit
 from semrank.transforms.crawls.charsets import decode_html
 from semrank.transforms.crawls.documents import document_title, may_have_title
 from semrank.transforms.crawls.html import MAX_TEXT_CHARS, guess_language
-from semrank.transforms.crawls.media import (
-    PAGE_TYPES,
-    PLAIN_TEXT,
-    XHTML_TYPES,
-    computed_type,
-    may_be_page,
-    media_type,
-)
+from semrank.transforms.crawls.media import PAGE_TYPES, PLAIN_TEXT, XHTML_TYPES, computed_type, may_be_page, media_type
 from semrank.transforms.crawls.pages import (
     NOT_MODIFIED,
     CrawlLimits,

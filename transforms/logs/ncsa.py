@@ -28,17 +28,7 @@ from semrank.transforms.logs.rejections import Balance, truths
 from semrank.transforms.logs.users import address_of
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.quotes import quote_line
-from semrank.transforms.streams.spans import (
-    BACKSLASH,
-    QUOTE,
-    SPACE,
-    Bytes,
-    Lines,
-    Spans,
-    slices,
-    value_spans,
-    window,
-)
+from semrank.transforms.streams.spans import BACKSLASH, QUOTE, SPACE, Bytes, Lines, Spans, slices, value_spans, window
 from semrank.transforms.streams.times import apache_times
 
 _OPENING, _CLOSING, _DASH, _ZERO, _NINE = ord("["), ord("]"), ord("-"), ord("0"), ord("9")

@@ -14,14 +14,7 @@ import pyarrow.compute as pc
 from semrank.schemas.tables import CALIBRATED_SCHEMA, SCALE
 from semrank.transforms.columnar import files
 from semrank.transforms.columnar.arrays import bounded_slices, column_array, int64s
-from semrank.transforms.columnar.beam import (
-    Collection,
-    GatherTables,
-    MapTables,
-    MergePartitions,
-    WriteOne,
-    one_table,
-)
+from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables, MergePartitions, WriteOne, one_table
 from semrank.transforms.columnar.vectors import read_vectors, vector_tables
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.ranking import calibration, exact_sums, focused, topic_lattice

@@ -10,13 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semrank.transforms.columnar.arrays import Bools, Float64s, Int32s, Int64s, pointers, ragged
-from semrank.transforms.similarity.hierarchy import (
-    ICS_UNITS,
-    TILE_CELLS,
-    WeightedHierarchy,
-    runs,
-    word_shares,
-)
+from semrank.transforms.similarity.hierarchy import ICS_UNITS, TILE_CELLS, WeightedHierarchy, runs, word_shares
 
 ANCESTOR_SLAB = 1 << 12
 """Ancestors whose bits are made together: 512 bytes for a component."""

@@ -23,14 +23,7 @@ from semrank.schemas.tables import CLICKS, LINKS, PAGES
 from semrank.transforms.columnar.beam import WriteOne
 from semrank.transforms.columnar.ids import digest_table, text_digests, text_ids
 from semrank.transforms.context import describe
-from semrank.transforms.context.beam import (
-    HARVEST_SCHEMA,
-    HARVESTED_SCHEMA,
-    DescribeUrls,
-    Harvest,
-    Partitions,
-    Request,
-)
+from semrank.transforms.context.beam import HARVEST_SCHEMA, HARVESTED_SCHEMA, DescribeUrls, Harvest, Partitions, Request
 from semrank.transforms.context.descriptions import BLOCKS, DESCRIPTION_SCHEMA, Descriptions
 from semrank.transforms.context.objects import ObjectSettings
 from semrank.transforms.context.pages import SOURCE_SCHEMA

@@ -12,12 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semrank.schemas.tables import CLICKS
-from semrank.transforms.logs.sessions import (
-    HOME_PAGE_HITS,
-    HOME_PAGE_SECONDS,
-    Sequences,
-    click_sequences,
-)
+from semrank.transforms.logs.sessions import HOME_PAGE_HITS, HOME_PAGE_SECONDS, Sequences, click_sequences
 from semrank.transforms.logs.visits import VISITS
 from semrank.transforms.streams.dates import SESSION_GAP_SECONDS
 

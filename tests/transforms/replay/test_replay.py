@@ -14,14 +14,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from semrank.transforms.columnar.arrays import Float64s
-from semrank.transforms.replay.replay import (
-    Moment,
-    Omniscient,
-    candidate_scores,
-    drawn_seeds,
-    replay,
-    replay_expansion,
-)
+from semrank.transforms.replay.replay import Moment, Omniscient, candidate_scores, drawn_seeds, replay, replay_expansion
 
 Edges = list[tuple[int, int]]
 
