@@ -20,7 +20,7 @@ FOLDERS = ("schemas", "transforms", "pipelines", "deploy")
 """Folders whose programs print."""
 
 COMMANDS = "pipelines"
-"""Folder of modules whose docstring is the help of a command, where they have a function `add_arguments`."""
+"""Folder of modules whose docstring is the help of a command, where they have `OPTIONS`."""
 
 CONTENT = "sample_"
 """What the names of modules begin with whose texts are content of the sample web."""
@@ -66,7 +66,8 @@ def _of_python(text: str, path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, " ".join(node.value.split())
         elif isinstance(node, ast.JoinedStr):
             yield node.lineno, " ".join(_filled(node).split())
-    is_command = any(isinstance(node, ast.FunctionDef) and node.name == "add_arguments" for node in tree.body)
+    assigned = (target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets)
+    is_command = any(isinstance(target, ast.Name) and target.id == "OPTIONS" for target in assigned)
     if path.parent.name == COMMANDS and is_command:
         yield 1, " ".join((ast.get_docstring(tree) or "").split())
 

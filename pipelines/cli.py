@@ -334,7 +334,11 @@ def command_parser(command: str, module: ModuleType) -> _Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    module.add_arguments(parser)
+    for owner in module.OPTIONS:
+        if isinstance(owner, type):
+            add_options(parser, owner)
+        else:
+            owner(parser)
     if command in BEAM:
         help_group(parser, BEAM_GROUP).description = BEAM_HELP
     names = [name for name in declared(GeneralOptions) if name != "metrics" or command in MANIFESTS]

@@ -13,7 +13,7 @@ import shtab
 
 from semrank.pipelines.answers import answer
 from semrank.pipelines.cli import COMMANDS, command_parser
-from semrank.pipelines.options import add_options, read_options, required
+from semrank.pipelines.options import read_options, required
 
 EXAMPLES = """\
 examples:
@@ -33,9 +33,7 @@ class CompletionOptions:
     shell: str = required("the shell", metavar="SHELL", choices=tuple(shtab.SUPPORTED_SHELLS), positional=True)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's options."""
-    add_options(parser, CompletionOptions)
+OPTIONS = (CompletionOptions,)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -26,7 +26,7 @@ import pyarrow as pa
 from semrank.pipelines import folders
 from semrank.pipelines.cluster import path_for_workers
 from semrank.pipelines.ingest import PARTS, ingest
-from semrank.pipelines.options import add_options, option, read_options, required
+from semrank.pipelines.options import option, read_options, required
 from semrank.pipelines.runtime import beam_options
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
@@ -78,9 +78,7 @@ class DatasetOptions:
     overwrite: bool = option(False, "replace a finished snapshot in the folder", plain=True)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's options."""
-    add_options(parser, DatasetOptions)
+OPTIONS = (DatasetOptions,)
 
 
 def locate_source(source: str, downloads: Path | None, policy: Policy | None = None) -> Path:

@@ -61,11 +61,11 @@ class EvaluateOptions:
     overwrite: bool = option(False, "replace a finished evaluation in the folder", plain=True)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's options."""
-    add_options(parser, EvaluateOptions)
-    add_options(parser, EvaluationConfig)
+def _add_ranker_options(parser: argparse.ArgumentParser) -> None:
     add_options(parser, RoundConfig, {}, names=(*SEMRANK_OPTIONS, *RANKER_OPTIONS))
+
+
+OPTIONS = (EvaluateOptions, EvaluationConfig, _add_ranker_options)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from semrank.pipelines.explanation import (
     urls_alike,
 )
 from semrank.pipelines.manifest import Manifest, parameter_rules
-from semrank.pipelines.options import add_options, option, read_options, required
+from semrank.pipelines.options import option, read_options, required
 from semrank.pipelines.round_summary import round_scale
 from semrank.pipelines.score_terms import LEGEND, named_ranker, score_facts, score_lines
 from semrank.schemas.errors import InputError
@@ -62,9 +62,7 @@ class ExplainOptions:
     brief: bool = option(False, "list no links and clicks, and do not read the snapshot", plain=True)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's options."""
-    add_options(parser, ExplainOptions)
+OPTIONS = (ExplainOptions,)
 
 
 def run(arguments: argparse.Namespace) -> int:

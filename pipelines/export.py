@@ -27,7 +27,7 @@ from apache_beam.io.filesystems import FileSystems
 from semrank.pipelines.answers import answer, counted
 from semrank.pipelines.config import ScopeOptions
 from semrank.pipelines.folders import check_file, check_unchanged, fingerprint, read_parts
-from semrank.pipelines.options import add_options, option, read_options, required
+from semrank.pipelines.options import option, read_options, required
 from semrank.pipelines.scope import scope_rules
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
@@ -75,10 +75,7 @@ class ExportOptions:
     overwrite: bool = option(False, "replace the file if it is an unchanged export", plain=True)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's options."""
-    add_options(parser, ExportOptions)
-    add_options(parser, ScopeOptions)
+OPTIONS = (ExportOptions, ScopeOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from semrank.pipelines import folders
 from semrank.pipelines.config import stored_config
 from semrank.pipelines.locks import lock_folder
 from semrank.pipelines.manifest import Manifest
-from semrank.pipelines.options import add_options, read_options, required
+from semrank.pipelines.options import read_options, required
 from semrank.pipelines.rank import PENDING, conclude
 from semrank.pipelines.runtime import RunMetrics
 from semrank.pipelines.topic import stored_topic
@@ -33,9 +33,7 @@ class FinishOptions:
     round: str = required("a round whose job is done", metavar="ROUND")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's options."""
-    add_options(parser, FinishOptions)
+OPTIONS = (FinishOptions,)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -23,7 +23,7 @@ from semrank.pipelines import folders
 from semrank.pipelines.answers import counted
 from semrank.pipelines.cluster import path_for_workers
 from semrank.pipelines.memory import WorkerOptions, worker_memory
-from semrank.pipelines.options import add_options, expected_one, given_options, meant, option, read_options, required
+from semrank.pipelines.options import expected_one, given_options, meant, option, read_options, required
 from semrank.pipelines.plan import PlanOptions, shown_plan
 from semrank.pipelines.runtime import RunMetrics, beam_options, run_pipeline, stage_rows, versions
 from semrank.schemas.errors import InputError
@@ -155,12 +155,7 @@ class IngestOptions:
     drop_parameters: tuple[str, ...] = option((), "further query parameters to remove from URLs", _URLS, **_PARAMETERS)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's options."""
-    add_options(parser, Inputs)
-    add_options(parser, IngestOptions)
-    add_options(parser, WorkerOptions)
-    add_options(parser, PlanOptions)
+OPTIONS = (Inputs, IngestOptions, WorkerOptions, PlanOptions)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from semrank.pipelines.crawl import RoundFigures, folder_name, round_folders, rounds_figures
-from semrank.pipelines.options import add_options, read_options, required
+from semrank.pipelines.options import read_options, required
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import FRONTIER
 from semrank.transforms.columnar import files
@@ -40,9 +40,7 @@ class LsOptions:
     folder: str = required("folder of a crawl's rounds", metavar="DIR", positional=True)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's options."""
-    add_options(parser, LsOptions)
+OPTIONS = (LsOptions,)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from semrank.pipelines import folders
 from semrank.pipelines.answers import answer
-from semrank.pipelines.options import add_options, option, read_options, required
+from semrank.pipelines.options import option, read_options, required
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLASSES
 from semrank.transforms.columnar import files
@@ -40,9 +40,7 @@ class OntologyOptions:
     overwrite: bool = option(False, "replace the file if it exists", plain=True)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's options."""
-    add_options(parser, OntologyOptions)
+OPTIONS = (OntologyOptions,)
 
 
 def run(arguments: argparse.Namespace) -> int:

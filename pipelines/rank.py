@@ -26,7 +26,7 @@ from semrank.pipelines.collisions import shared_url_ids, surplus_urls
 from semrank.pipelines.config import QUEUE_GROUP, RoundConfig, add_round_arguments, round_config, unused_options
 from semrank.pipelines.manifest import Manifest, parameter_rules
 from semrank.pipelines.memory import WorkerOptions, worker_memory
-from semrank.pipelines.options import add_options, option, read_options, required
+from semrank.pipelines.options import option, read_options, required
 from semrank.pipelines.plan import PlanOptions, shown_plan
 from semrank.pipelines.queue import (
     NOT_IN_SNAPSHOT,
@@ -185,12 +185,7 @@ class RankOptions(SummaryOptions):
     overwrite: bool = option(False, "replace a finished round in the folder", QUEUE_GROUP, plain=True)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's options."""
-    add_options(parser, RankOptions)
-    add_round_arguments(parser)
-    add_options(parser, WorkerOptions)
-    add_options(parser, PlanOptions)
+OPTIONS = (RankOptions, add_round_arguments, WorkerOptions, PlanOptions)
 
 
 def checked_config(arguments: argparse.Namespace) -> RoundConfig:

@@ -34,7 +34,7 @@ from semrank.pipelines.evaluation_config import MODES
 from semrank.pipelines.evaluation_plots import mean_curves, mean_sweeps
 from semrank.pipelines.evaluation_results import measure_heading
 from semrank.pipelines.manifest import Manifest
-from semrank.pipelines.options import add_options, option, read_options, required
+from semrank.pipelines.options import option, read_options, required
 from semrank.pipelines.score_terms import named_ranker
 from semrank.pipelines.topic import stored_topic
 from semrank.schemas.errors import InputError
@@ -128,9 +128,7 @@ class ReportOptions:
     overwrite: bool = option(False, "replace the page if it exists", plain=True)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's options."""
-    add_options(parser, ReportOptions)
+OPTIONS = (ReportOptions,)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ from semrank.pipelines.cluster import path_for_workers
 from semrank.pipelines.config import QUEUE_GROUP, add_round_arguments
 from semrank.pipelines.manifest import Manifest, parameter_rules
 from semrank.pipelines.memory import WorkerOptions, worker_memory
-from semrank.pipelines.options import add_options, option, read_options, required
+from semrank.pipelines.options import option, read_options, required
 from semrank.pipelines.plan import PlanOptions
 from semrank.pipelines.queue import Queue, queue_from_round, queue_from_seeds
 from semrank.pipelines.rank import SummaryOptions, checked_config, round_plan, run_round
@@ -56,12 +56,7 @@ class RoundsOptions(SummaryOptions):
     )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's options."""
-    add_options(parser, RoundsOptions)
-    add_round_arguments(parser)
-    add_options(parser, WorkerOptions)
-    add_options(parser, PlanOptions)
+OPTIONS = (RoundsOptions, add_round_arguments, WorkerOptions, PlanOptions)
 
 
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from semrank.pipelines.answers import answer, counted
-from semrank.pipelines.options import add_options, option, read_options
+from semrank.pipelines.options import option, read_options
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
 from semrank.transforms.samples.sample_web import sample_files
@@ -57,9 +57,7 @@ class SampleOptions:
     overwrite: bool = option(False, "replace a sample in the folder; other files there are kept", plain=True)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's options."""
-    add_options(parser, SampleOptions)
+OPTIONS = (SampleOptions,)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks.round_growth import write_round_input
 from semrank.pipelines import memory, rank
-from semrank.pipelines.cli import main
+from semrank.pipelines.cli import command_parser, main
 from semrank.pipelines.config import round_config
 from semrank.pipelines.memory import worker_memory
 from semrank.pipelines.queue import queue_from_seeds
@@ -204,8 +204,7 @@ ROUNDS = (
 
 
 def built(web: Input, output: Path, *options: str) -> beam.Pipeline:
-    parser = argparse.ArgumentParser()
-    rank.add_arguments(parser)
+    parser = command_parser("rank", rank)
     given = ["--snapshot", str(web.snapshot), "--seeds", str(web.seeds), "--output", str(output)]
     pipeline = beam.Pipeline(options=beam_options([]))
     rank._build(

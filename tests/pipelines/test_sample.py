@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from html import unescape
 from pathlib import Path
@@ -11,7 +10,7 @@ from urllib.parse import urljoin
 import pytest
 
 from semrank.pipelines import sample
-from semrank.pipelines.cli import main
+from semrank.pipelines.cli import command_parser, main
 from semrank.schemas.errors import InputError
 from semrank.transforms.samples.sample_web import captured_urls, sample_files, sample_pages
 from semrank.transforms.streams.urls import canonical_url
@@ -19,9 +18,7 @@ from tests.support.snapshots import read_rows
 
 
 def run(*words: str) -> int:
-    parser = argparse.ArgumentParser()
-    sample.add_arguments(parser)
-    return sample.run(parser.parse_args(words, argparse.Namespace(json=False)))
+    return sample.run(command_parser("sample", sample).parse_args(words))
 
 
 def content(folder: Path) -> dict[str, bytes]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from apache_beam.pipeline import AppliedPTransform, PipelineVisitor
 
 from semrank.pipelines import rank
+from semrank.pipelines.cli import command_parser
 from semrank.pipelines.config import PROFILES, round_config
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.pipelines.runtime import beam_options
@@ -38,9 +38,7 @@ class Plan(PipelineVisitor):
     """The stages of a round, how many exchanges it has, and how often it reads each table."""
 
     def __init__(self, inputs: list[str], *options: str) -> None:
-        parser = argparse.ArgumentParser()
-        rank.add_arguments(parser)
-        arguments = parser.parse_args([*inputs, *options])
+        arguments = command_parser("rank", rank).parse_args([*inputs, *options])
         pipeline = beam.Pipeline(options=beam_options([]))
         rank._build(
             pipeline,
