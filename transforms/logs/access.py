@@ -91,31 +91,31 @@ class Requests:
 
     Attributes:
         client: address or host name that the connection came from, binary.
+        times: timestamp[us, UTC], null where the log has none that can be read.
+        target: what was asked for: path and query, or an absolute URL, binary.
+        quote: text of record i for a reject row, without what could identify the visitor.
         forwarded: the clients that proxies tell (X-Forwarded-For), binary.
         account: name of the logged-in user, binary; empty or `-` where there is none.
-        times: timestamp[us, UTC], null where the log has none that can be read.
         method: binary.
-        target: what was asked for: path and query, or an absolute URL, binary.
         host: name (and perhaps port) of the host asked, binary; empty or `-` where there is none.
         secure: whether the request came over TLS, bool; null where the log does not tell.
         status: binary.
         referrer: binary; empty or `-` where there was none.
         agent: binary.
-        quote: text of record i for a reject row, without what could identify the visitor.
     """
 
     client: pa.BinaryArray | Spans
-    account: pa.BinaryArray | Spans | None
     times: pa.TimestampArray
-    method: pa.BinaryArray | None
     target: pa.BinaryArray
-    host: pa.BinaryArray | Spans | None
-    secure: pa.BooleanArray | None
-    status: pa.BinaryArray | None
-    referrer: pa.BinaryArray | Spans | None
-    agent: pa.BinaryArray | None
     quote: Quote
     forwarded: pa.BinaryArray | Spans | None = None
+    account: pa.BinaryArray | Spans | None = None
+    method: pa.BinaryArray | None = None
+    host: pa.BinaryArray | Spans | None = None
+    secure: pa.BooleanArray | None = None
+    status: pa.BinaryArray | None = None
+    referrer: pa.BinaryArray | Spans | None = None
+    agent: pa.BinaryArray | None = None
 
 
 def read_access_log(stream: BinaryIO, stage: str, options: LogOptions, read_lines: RequestLines) -> Iterator[LogBatch]:

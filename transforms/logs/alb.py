@@ -29,13 +29,7 @@ _MIN_FIELDS = 14
 
 
 def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:  # noqa: ARG001
-    """Page views of a log in this format.
-
-    Args:
-        stream: whole lines, perhaps compressed.
-        source: path of the file.
-        options: the key of user ids and the site's search parameters.
-    """
+    """Page views of a log in this format; see `formats.Read`."""
     return read_access_log(stream, FORMAT, options, _read_lines)
 
 
@@ -57,14 +51,10 @@ def _requests(fields: Fields) -> Requests:
     method, target = split_requests(*value_spans(unescaped(fields.inside(_REQUEST))))
     return Requests(
         client=pc.replace_substring_regex(fields.column(_CLIENT), r":[0-9]+$", ""),
-        account=None,
         times=written_times(fields.column(_TIME)),
         method=method,
         target=target,
-        host=None,
-        secure=None,
         status=fields.column(_STATUS),
-        referrer=None,
         agent=unescaped(fields.inside(_AGENT)),
         quote=lambda record: quote_line(fields.lines.text(record)),
     )

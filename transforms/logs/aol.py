@@ -30,13 +30,7 @@ _FIELDS, _FIELDS_WITHOUT_CLICK = 5, 3
 
 
 def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:  # noqa: ARG001
-    """Clicks of the log.
-
-    Args:
-        stream: whole lines, perhaps compressed.
-        source: path of the file.
-        options: with a key, the set's own user numbers are hashed.
-    """
+    """Clicks of the log; see `formats.Read`. With a key, the set's own user numbers are hashed."""
     reader = ClickReader(options.rules)
 
     def read_lines(lines: Lines, balance: Balance) -> None:
@@ -63,8 +57,5 @@ def _rows(fields: Fields, salt: bytes) -> Rows:
         times=spaced_times(fields.column(_TIME)),
         url=fields.column(_URL),
         position=fields.column(_RANK),
-        session_id=None,
-        user_group=None,
-        keywords=None,
         quote=lambda record: quote_click_line(fields.lines.text(record)),
     )

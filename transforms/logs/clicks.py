@@ -41,22 +41,22 @@ class Rows:
         query: string.
         times: timestamp[us, UTC], null where there is none that can be read.
         url: binary; empty or `-` where nothing was clicked.
+        quote: text of record i for a reject row, without what could identify the user.
         position: binary or int32, null or no number where it is unknown; None if not recorded.
         session_id: string, None if not recorded.
         user_group: string, None if not recorded.
         keywords: list<string> to be used instead of the query's words, None for the query's words.
-        quote: text of record i for a reject row, without what could identify the user.
     """
 
     user_id: pa.StringArray
     query: pa.StringArray
     times: pa.TimestampArray
     url: pa.BinaryArray
-    position: pa.Array | None
-    session_id: pa.StringArray | None
-    user_group: pa.StringArray | None
-    keywords: pa.ListArray | None
     quote: Quote
+    position: pa.Array | None = None
+    session_id: pa.StringArray | None = None
+    user_group: pa.StringArray | None = None
+    keywords: pa.ListArray | None = None
 
 
 class ClickReader:

@@ -26,10 +26,16 @@ from semrank.transforms.logs.visits import LogBatch
 
 
 class Read(Protocol):
-    """Reads a log; see the modules of the formats."""
+    """Reads a log."""
 
     def __call__(self, stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:
-        """Batches of a stream of whole records."""
+        """Batches of a stream.
+
+        Args:
+            stream: whole records, perhaps compressed.
+            source: path of the file, whose name may hold a date or a wiki.
+            options: what the user says about logs.
+        """
 
 
 def _always(_options: LogOptions) -> bool:

@@ -51,13 +51,7 @@ Canonical = Callable[[str], CanonicalUrl]
 
 
 def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:  # noqa: ARG001
-    """Clicks of the visits.
-
-    Args:
-        stream: the export from its beginning, perhaps compressed.
-        source: path of the file.
-        options: the key of user ids.
-    """
+    """Clicks of the visits of an export, read from its beginning; see `formats.Read`."""
     splitter = _Splitter()
     balance = Balance(FORMAT)
     canonical = lru_cache(maxsize=_URL_ENTRIES)(partial(canonical_url, rules=options.rules))

@@ -64,12 +64,7 @@ def read(
 ) -> Iterator[LogBatch]:
     """Page views of a log in one of the formats; lines in its sister formats are read too.
 
-    Args:
-        stream: whole lines, perhaps compressed.
-        source: path of the file.
-        options: the key of user ids, the site and the site's search parameters.
-        name: name of the format, for rejects.
-        with_host: whether lines may begin with the host asked.
+    See `formats.Read`; in lines of the format `name` the host asked may stand first, if `with_host`.
     """
     return read_access_log(stream, name, options, NcsaReader(with_host=with_host))
 
@@ -225,7 +220,6 @@ def _usual(lines: Lines, quotes: Int32s, hosted: bool) -> tuple[Bools, Requests 
         method=method,
         target=target,
         host=between(bounds[:, 0] + one, bounds[:, 1]) if hosted else None,
-        secure=None,
         status=slices(lines.data, quotes[:, 1] + np.int32(2), after[fits, 0]),
         referrer=between(quotes[:, 2] + one, quotes[:, 3]) if combined else None,
         agent=slices(lines.data, quotes[:, 4] + one, quotes[:, 5]) if combined else None,
@@ -304,7 +298,6 @@ def _matched(found: pa.StructArray, names: pa.StructArray, lines: pa.BinaryArray
         method=method,
         target=target,
         host=pc.struct_field(names, "host"),
-        secure=None,
         status=group("status"),
         referrer=pc.if_else(has_tail, _either(group("referrer"), group("loose_referrer")), None),
         agent=pc.if_else(has_tail, _either(group("agent"), group("loose_agent")), None),

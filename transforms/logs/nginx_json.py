@@ -82,13 +82,7 @@ _HEX_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
 
 def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:  # noqa: ARG001
-    """Page views of a log in this format.
-
-    Args:
-        stream: whole lines, perhaps compressed.
-        source: path of the file.
-        options: the key of user ids, the site and the site's search parameters.
-    """
+    """Page views of a log in this format; see `formats.Read`."""
     return read_access_log(stream, FORMAT, options, _read_lines)
 
 

@@ -33,13 +33,7 @@ _QUERY_ID, _QUERY, _DOCUMENT_ID, _URL = range(4)
 
 
 def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:  # noqa: ARG001
-    """Clicks of the set.
-
-    Args:
-        stream: whole lines, perhaps compressed.
-        source: path of the file.
-        options: with a key, the ids made here are hashed.
-    """
+    """Clicks of the set; see `formats.Read`. With a key, the ids made here are hashed."""
     reader = ClickReader(options.rules)
 
     def read_lines(lines: Lines, balance: Balance) -> None:
@@ -60,9 +54,5 @@ def _rows(fields: Fields, salt: bytes) -> Rows:
         query=decode(fields.column(_QUERY)),
         times=pa.repeat(pa.scalar(0, TIMESTAMP), len(fields)),
         url=fields.column(_URL),
-        position=None,
-        session_id=None,
-        user_group=None,
-        keywords=None,
         quote=lambda record: quote_click_line(fields.lines.text(record)),
     )

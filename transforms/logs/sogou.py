@@ -35,13 +35,7 @@ _FIELDS_2008, _FIELDS_2012 = 5, 6
 
 
 def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:
-    """Clicks of the log.
-
-    Args:
-        stream: whole lines, perhaps compressed.
-        source: path of the file; its name may hold the date.
-        options: with a key, the set's own user ids are hashed.
-    """
+    """Clicks of the log; see `formats.Read`. With a key, the set's own user ids are hashed."""
     reader = ClickReader(options.rules)
     date = date_in_name(source)
 
@@ -69,8 +63,5 @@ def _rows(fields: Fields, count: int, date: str, salt: bytes) -> Rows:
         times=pc.coalesce(dense_times(time), spaced_times(clock)),
         url=fields.column(count - 1),
         position=pc.replace_substring_regex(fields.column(_RANK), r"^ *([0-9]+)(?: .*)?$", r"\1"),
-        session_id=None,
-        user_group=None,
-        keywords=None,
         quote=lambda record: quote_click_line(fields.lines.text(record)),
     )

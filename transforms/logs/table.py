@@ -35,13 +35,7 @@ _COMMA = ord(",")
 
 
 def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:  # noqa: ARG001
-    """Clicks of the table.
-
-    Args:
-        stream: whole lines, from the header line on if columns are named, perhaps compressed.
-        source: path of the file.
-        options: the columns and the key of user ids.
-    """
+    """Clicks of the table, read from the header line on if columns are named; see `formats.Read`."""
     return read_blocks(stream, FORMAT, _Reader(options).read_lines, _quote)
 
 
@@ -129,7 +123,6 @@ class _Reader:
             position=column("position") if known("position") else None,
             session_id=text("session") if known("session") else None,
             user_group=text("group") if known("group") else None,
-            keywords=None,
             quote=quote,
         )
 

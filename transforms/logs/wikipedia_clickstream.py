@@ -51,13 +51,7 @@ _SAFE = "/:@!$&'()*+,;=~-._"
 
 
 def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:
-    """Clicks that say what the sums say.
-
-    Args:
-        stream: whole lines, perhaps compressed.
-        source: path of the file; its name may hold the wiki and the month.
-        options: with a key, the ids made here are hashed; a site replaces the wiki's.
-    """
+    """Clicks with the same sums; see `formats.Read`. With a key, the ids made here are hashed."""
     reader = _Reader(options.site or _site(source), date_in_name(source), options)
     return read_blocks(stream, FORMAT, reader.read_lines, quote_click_line)
 

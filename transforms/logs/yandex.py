@@ -47,13 +47,7 @@ _MAX_SECONDS = 9_000_000_000  # the year 2255, before 64-bit nanoseconds end
 
 
 def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:  # noqa: ARG001
-    """Clicks of the log.
-
-    Args:
-        stream: whole sessions, perhaps compressed.
-        source: path of the file.
-        options: with a key, the set's own user numbers are hashed.
-    """
+    """Clicks of the log; see `formats.Read`. With a key, the set's own user numbers are hashed."""
     reader = ClickReader(options.rules)
     carried = b""
     for block in blocks(stream):
@@ -135,7 +129,6 @@ class _Sessions:
                     url=url.cast(pa.binary()),
                     position=pa.array(rank[good]),
                     session_id=pc.binary_join_element_wise(FORMAT, pa.array(session[owner]).cast(pa.string()), "-"),
-                    user_group=None,
                     keywords=pc.split_pattern(terms, ","),
                     quote=lambda record: _quote(self._lines.text(int(click_places[good[record]]))),
                 ),
