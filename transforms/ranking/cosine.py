@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.arrays import Float64s
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.ranking.facts import Facts
@@ -34,19 +33,10 @@ class CosineSettings:
     Attributes:
         k: how slowly more occurrences of a word stop to count; 0 only asks whether the word is there.
         b: how much long documents are held back, from 0 (not at all) to 1 (by their whole length).
-
-    Raises:
-        InputError: a value is outside its range.
     """
 
     k: float = 2.0
     b: float = 0.75
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.k) and self.k >= 0):
-            raise InputError(f"k: found {self.k}, expected a finite number >= 0")
-        if not 0 <= self.b <= 1:
-            raise InputError(f"b: found {self.b}, expected 0 <= b <= 1")
 
 
 def term_weights(counts: sparse.csr_array, topic: Topic, settings: CosineSettings) -> sparse.csr_array:

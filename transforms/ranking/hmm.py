@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.arrays import (
     Bools,
     Float64s,
@@ -70,17 +69,10 @@ class HmmSettings:
     Attributes:
         smoothing: clicks that lead from each state to each other beforehand.
         words: how layers and their words are found.
-
-    Raises:
-        InputError: the smoothing is not above 0.
     """
 
     smoothing: float = 1.0
     words: LayerWordSettings = field(default_factory=LayerWordSettings)
-
-    def __post_init__(self) -> None:
-        if not (np.isfinite(self.smoothing) and self.smoothing > 0):
-            raise InputError(f"smoothing of transitions: found {self.smoothing}, expected a finite number > 0")
 
     @property
     def values(self) -> list[float]:

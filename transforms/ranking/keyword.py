@@ -6,54 +6,36 @@ the largest tf-idf (occurrences in all seeds together, times ln(n / n_t)).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.arrays import Int64s
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
 from semrank.transforms.ranking.topic_words import Topic, known_words, page_words, row_sums, scored
 
-
-@dataclass(frozen=True)
-class KeywordSettings:
-    """Which words the topic has.
-
-    Attributes:
-        seed_words: number of words that the seeds give at most.
-
-    Raises:
-        InputError: the number is negative.
-    """
-
-    seed_words: int = 20
-
-    def __post_init__(self) -> None:
-        if self.seed_words < 0:
-            raise InputError(f"seed_words: found {self.seed_words}, expected a number >= 0")
+SEED_WORDS = 20
+"""Largest number of words that the seeds give."""
 
 
-def topic_keywords(topic: Topic, settings: KeywordSettings) -> Int64s:
+def topic_keywords(topic: Topic) -> Int64s:
     """Numbers of the topic's words, ascending, int64; of equal tf-idf the lower number is taken."""
     weights = topic.seeds * topic.collection_frequency_weights
     found = np.flatnonzero(weights > 0)
-    best = found[np.lexsort((found, -weights[found]))][: settings.seed_words]
+    best = found[np.lexsort((found, -weights[found]))][:SEED_WORDS]
     return np.union1d(topic.query, best).astype(np.int64)
 
 
-def scores(descriptions: Descriptions, topic: Topic, settings: KeywordSettings | None = None) -> pa.Table:
+def scores(descriptions: Descriptions, topic: Topic) -> pa.Table:
     """Scores of the current URLs of a part, in [0, 1], a table of `SCORED_SCHEMA`.
 
     0 for all where the topic has no word.
     """
     current = descriptions.select(descriptions.current)
     words = page_words(current)
-    keywords = topic_keywords(topic, settings or KeywordSettings())
+    keywords = topic_keywords(topic)
     importance = np.zeros(words.shape[1])
     # The words that weigh most are named first; the query's come before all of the seeds'.
     importance[keywords] = 1.0 + topic.seeds[keywords] * topic.collection_frequency_weights[keywords]
@@ -67,6 +49,6 @@ def scores(descriptions: Descriptions, topic: Topic, settings: KeywordSettings |
     return scored(current.url, share, reason_lists(terms, len(current)))
 
 
-def rank(facts: Facts, settings: KeywordSettings | None = None) -> pa.Table:
+def rank(facts: Facts) -> pa.Table:
     """Scores of the current URLs of a crawl in memory, a table of `SCORED_SCHEMA`."""
-    return scores(facts.descriptions, Topic.of_facts(facts), settings)
+    return scores(facts.descriptions, Topic.of_facts(facts))

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from semrank.schemas.errors import InputError
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.layer_words import LayerWords, LayerWordSettings
@@ -29,17 +28,10 @@ class LinkContextSettings:
     Attributes:
         threshold: posterior that a URL's most probable layer must have.
         words: how layers and their words are found.
-
-    Raises:
-        InputError: the threshold is no probability.
     """
 
     threshold: float = 0.5
     words: LayerWordSettings = field(default_factory=LayerWordSettings)
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.threshold <= 1:
-            raise InputError(f"threshold of layers: found {self.threshold}, expected 0 <= threshold <= 1")
 
 
 def scores(descriptions: Descriptions, model: LayerWords, settings: LinkContextSettings) -> pa.Table:

@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.arrays import Bools, Float64s, Int64s, int64s, sum_by_key
 from semrank.transforms.ranking.topic_words import row_sums
 
@@ -35,19 +34,10 @@ class NaiveBayesSettings:
     Attributes:
         smoothing: occurrences that each word has in each class beforehand; 1 is Laplace's.
         most_words: words of a page that count at most; infinity for plain naive Bayes.
-
-    Raises:
-        InputError: a value is not above 0.
     """
 
     smoothing: float = 1.0
     most_words: float = 20.0
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.smoothing) and self.smoothing > 0):
-            raise InputError(f"smoothing: found {self.smoothing}, expected a finite number > 0")
-        if not self.most_words > 0:
-            raise InputError(f"most_words: found {self.most_words}, expected a number > 0")
 
 
 def class_counts(words: sparse.csr_array, classes: Int64s, count: int) -> pa.Table:

@@ -16,7 +16,6 @@ with r1 = r2 = 1/2; EC's other way, the sum of the weighted logarithms, orders U
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -26,7 +25,6 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
-from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLASSES
 from semrank.transforms.columnar.arrays import Int64s, int64s
 from semrank.transforms.context.descriptions import Descriptions
@@ -74,9 +72,6 @@ class OntologySettings:
         content_weight: r1 of EC Eq. 9, at least 0.
         link_weight: r2 of EC Eq. 9, at least 0.
         combine: `SUM`, or `LOGARITHMS` for the product of the scores to the powers r1 and r2.
-
-    Raises:
-        InputError: a value is outside its range.
     """
 
     sigma: Literal["lift", "as-printed"] = "lift"
@@ -85,19 +80,6 @@ class OntologySettings:
     content_weight: float = CONTENT_WEIGHT
     link_weight: float = LINK_WEIGHT
     combine: str = SUM
-
-    def __post_init__(self) -> None:
-        if self.sigma not in ("lift", "as-printed"):
-            raise InputError(f"sigma: found '{self.sigma}', expected lift or as-printed")
-        if not 0 < self.discount <= 1:
-            raise InputError(f"discount: found {self.discount}, expected a number above 0 and at most 1")
-        if not (math.isfinite(self.theta) and self.theta > 0):
-            raise InputError(f"theta: found {self.theta}, expected a finite number above 0")
-        for name in ("content_weight", "link_weight"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
-                raise InputError(f"{name}: found {getattr(self, name)}, expected a finite number of at least 0")
-        if self.combine not in (SUM, LOGARITHMS):
-            raise InputError(f"combine: found '{self.combine}', expected {SUM} or {LOGARITHMS}")
 
     def weights(self, weight: float, rows: int) -> Float64s | None:
         """The weight of a term of the score for each row; a term of a product has none."""

@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from semrank.schemas.errors import InputError
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.layer_words import LayerWords, LayerWordSettings, expected_value, state_terms
@@ -27,17 +26,10 @@ class RelevancyContextSettings:
     Attributes:
         decay: a, what a layer is worth of the one before it.
         words: how layers and their words are found.
-
-    Raises:
-        InputError: the decay is outside [0, 1].
     """
 
     decay: float = 0.5
     words: LayerWordSettings = field(default_factory=LayerWordSettings)
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.decay <= 1:
-            raise InputError(f"decay: found {self.decay}, expected 0 <= decay <= 1")
 
     @property
     def values(self) -> list[float]:

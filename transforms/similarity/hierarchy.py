@@ -26,7 +26,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.arrays import Bools, Float64s, Int32s, Int64s, group_starts, pointers, ragged
 from semrank.transforms.similarity.reduction import Pairs, condense
 
@@ -93,23 +92,6 @@ class WeightedHierarchy:
         return len(self.probability)
 
 
-def check_hierarchy_options(alpha: float, top_probability: TopProbability, smoothing: float) -> None:
-    """Hold the hierarchy's options to their ranges.
-
-    Raises:
-        InputError: an option is outside its range; the message names it, what was found and what was expected.
-    """
-    if not 0 < alpha <= 0.5:
-        raise InputError(f"alpha: found {alpha}, expected 0 < alpha <= 0.5")
-    if isinstance(top_probability, str):
-        if top_probability not in ("max", "min"):
-            raise InputError(f"top_probability: found {top_probability!r}, expected 'max', 'min' or a number in (0, 1]")
-    elif not 0 < top_probability <= 1:
-        raise InputError(f"top_probability: found {top_probability}, expected 'max', 'min' or a number in (0, 1]")
-    if not 0 <= smoothing < np.inf:
-        raise InputError(f"smoothing: found {smoothing}, expected a finite number >= 0")
-
-
 def build_hierarchy(
     clicks: Int64s,
     in_base: Bools,
@@ -139,10 +121,8 @@ def build_hierarchy(
             their ISA relatives only, and count as no common ancestor.
 
     Raises:
-        InputError: an option is out of its range.
         ValueError: an array has another length than the words, or a number is no word's.
     """
-    check_hierarchy_options(alpha, top_probability, smoothing)
     edges, relatives, top = _checked_words(in_base, in_current, part_of, isa, top_word, len(clicks))
     component, parent_pointers, parents = condense(edges, len(clicks))
     component_layer = _layers(parent_pointers, parents)

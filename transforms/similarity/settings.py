@@ -6,19 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.arrays import Float64s
-from semrank.transforms.similarity.hierarchy import TopProbability, check_hierarchy_options
+from semrank.transforms.similarity.hierarchy import TopProbability
 
 SIMILARITY_DECIMALS = 12
 """Similarities that differ by less are equal; float rounding stays far below, the promised exactness of 1e-9 above."""
 
 EDGE_KINDS = 4
 """What an ordered pair of objects can count without repeated clicks: links and c-edges, in both directions."""
-
-INTENSION_NORMS = ("min", "max")
-
-EXTENSIONS = ("links", "objects")
 
 
 @dataclass(frozen=True)
@@ -33,9 +28,6 @@ class SimilaritySettings:
         alpha: see `hierarchy.build_hierarchy`.
         top_probability: likewise.
         smoothing: likewise.
-
-    Raises:
-        InputError: a value is outside its range.
     """
 
     weight: float | None = 0.4
@@ -44,15 +36,6 @@ class SimilaritySettings:
     alpha: float = 0.2
     top_probability: TopProbability = "max"
     smoothing: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.weight is not None and not 0 <= self.weight <= 1:
-            raise InputError(f"weight: found {self.weight}, expected 0 <= weight <= 1")
-        if self.intension_norm not in INTENSION_NORMS:
-            raise InputError(f"intension_norm: found '{self.intension_norm}', expected one of {INTENSION_NORMS}")
-        if self.extension not in EXTENSIONS:
-            raise InputError(f"extension: found '{self.extension}', expected one of {EXTENSIONS}")
-        check_hierarchy_options(self.alpha, self.top_probability, self.smoothing)
 
     def similarity(self, extension: Float64s, intension: Float64s) -> Float64s:
         """Sim of extensions and intensions (P13 Def. 18, P08 Def. 10), elementwise, rounded to 12 decimals."""

@@ -49,7 +49,11 @@ def by_layers(scores: Callable[..., pa.Table]) -> Callable[..., beam.PTransform[
 
 RANKERS = {
     "cosine": Ranker(cosine.rank, by_topic("cosine", cosine.scores), cosine.CosineSettings(1.2, 0.6)),
-    "keyword": Ranker(keyword.rank, by_topic("keyword", keyword.scores), keyword.KeywordSettings(25)),
+    "keyword": Ranker(
+        lambda facts, _: keyword.rank(facts),
+        lambda _, **further: RankByTopic("keyword", keyword.scores, **further),
+        None,
+    ),
     "link context": Ranker(
         link_context.rank, by_layers(link_context.scores), link_context.LinkContextSettings(0.6, WORDS)
     ),

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from semrank.schemas.errors import InputError
 from semrank.transforms.ranking import hmm
 from semrank.transforms.ranking.hmm import STEP_SCHEMA, BrowsingModel, HmmSettings, transition_matrix
 from semrank.transforms.ranking.layer_words import LayerWords, LayerWordSettings
@@ -127,8 +126,3 @@ def test_browsing_decides_between_equal_words() -> None:
 def test_nothing_known() -> None:
     crawl = Crawl({1: Page(seed=True, harvested=True), 2: Page(anchor={"bird": 1})}, [(1, 2)])
     assert hmm.rank(crawl.facts())["score"].to_pylist() == [0.0]
-
-
-def test_settings_out_of_range() -> None:
-    with pytest.raises(InputError, match=r"smoothing of transitions: found 0.0, expected a finite number > 0"):
-        HmmSettings(0.0)

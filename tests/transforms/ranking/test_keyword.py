@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
+from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semrank.schemas.errors import InputError
 from semrank.transforms.ranking import keyword
-from semrank.transforms.ranking.keyword import KeywordSettings
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from tests.support.small_crawls import Crawl, Page, crawls
 
@@ -22,6 +22,11 @@ def oracle_keywords(crawl: Crawl, count: int) -> set[str]:
         weights[word] = occurrences * max(0.0, math.log(len(crawl.pages) / max(crawl.documents(word), 1)))
     best = sorted((word for word in weights if weights[word] > 0), key=lambda word: (-weights[word], word))
     return {*best[:count], *(word for word in crawl.query if word in crawl.words)}
+
+
+def ranked(crawl: Crawl, count: int) -> pa.Table:
+    with patch.object(keyword, "SEED_WORDS", count):
+        return keyword.rank(crawl.facts())
 
 
 def test_share_by_hand() -> None:
@@ -36,7 +41,7 @@ def test_share_by_hand() -> None:
         links=[],
         query=("lattice", "zebra"),
     )
-    table = keyword.rank(crawl.facts(), KeywordSettings(seed_words=2))
+    table = ranked(crawl, 2)
     assert table.schema == SCORED_SCHEMA
     assert table["url_id"].to_pylist() == [2, 3, 4]
     assert table["score"].to_pylist() == pytest.approx([1 / 3, 2 / 3, 0.0], abs=1e-12)
@@ -46,13 +51,8 @@ def test_share_by_hand() -> None:
 
 @given(crawl=crawls(), count=st.integers(0, 6))
 def test_equals_the_definition(crawl: Crawl, count: int) -> None:
-    table = keyword.rank(crawl.facts(), KeywordSettings(count))
+    table = ranked(crawl, count)
     keywords = oracle_keywords(crawl, count)
     expected = [len(keywords & set(crawl.pages[url].words)) / max(len(keywords), 1) for url in crawl.current]
     assert table["url_id"].to_pylist() == crawl.current
     assert table["score"].to_pylist() == pytest.approx(expected, abs=1e-12)
-
-
-def test_settings_out_of_range() -> None:
-    with pytest.raises(InputError, match="seed_words: found -1, expected a number >= 0"):
-        KeywordSettings(-1)

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semrank.schemas.errors import InputError
 from semrank.transforms.ranking import link_context
 from semrank.transforms.ranking.layer_words import LayerWordSettings
 from semrank.transforms.ranking.layers import LayerSettings
@@ -82,8 +81,3 @@ def test_equals_the_definition(crawl: Crawl, threshold: float, count: int, smoot
         values |= {count - place + best for place in tied if best > threshold - 1e-9}
         values |= {best} if abs(best - threshold) < 1e-9 else set()
         assert any(score == pytest.approx(value / (count + 1), abs=1e-9) for value in values)
-
-
-def test_threshold_out_of_range() -> None:
-    with pytest.raises(InputError, match=r"threshold of layers: found 1.5, expected 0 <= threshold <= 1"):
-        LinkContextSettings(1.5)

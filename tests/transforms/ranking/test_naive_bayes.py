@@ -7,14 +7,12 @@ import random
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import sparse
 from sklearn.naive_bayes import MultinomialNB
 
-from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.arrays import Int64s
 from semrank.transforms.ranking.naive_bayes import (
     NaiveBayes,
@@ -110,17 +108,3 @@ def test_evidence_by_hand() -> None:
     gain = math.log(3)
     expected = np.array([[2 * gain, -gain], [-2 * gain, gain], [0.0, 0.0]])
     np.testing.assert_allclose(evidence, expected, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("smoothing", "most", "message"),
-    [
-        (0.0, 1.0, "smoothing: found 0.0, expected a finite number > 0"),
-        (math.inf, 1.0, "smoothing: found inf, expected a finite number > 0"),
-        (1.0, 0.0, "most_words: found 0.0, expected a number > 0"),
-        (1.0, math.nan, "most_words: found nan, expected a number > 0"),
-    ],
-)
-def test_settings_out_of_range(smoothing: float, most: float, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        NaiveBayesSettings(smoothing, most)

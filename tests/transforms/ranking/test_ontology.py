@@ -149,20 +149,6 @@ def test_equations_by_hand() -> None:
     assert with_learned(BIRDS, table).weights()[0] == 2.0
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"theta": 0.0}, "theta: found 0.0"),
-        ({"content_weight": -1.0}, "content_weight: found -1.0"),
-        ({"link_weight": math.nan}, "link_weight: found nan"),
-        ({"combine": "product"}, "combine: found 'product'"),
-    ],
-)
-def test_settings_that_cannot_be(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        OntologySettings(**options)
-
-
 def _lesson(crawl: Crawl) -> tuple[Any, Any, float]:
     facts = crawl.facts()
     lexicon, _ = ontology.learned_in_memory(facts, BIRDS, OntologySettings())

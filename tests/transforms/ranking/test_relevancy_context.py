@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semrank.schemas.errors import InputError
 from semrank.transforms.ranking import relevancy_context
 from semrank.transforms.ranking.layer_words import LayerWordSettings
 from semrank.transforms.ranking.layers import LayerSettings
@@ -53,8 +52,3 @@ def test_equals_the_definition(crawl: Crawl, decay: float, count: int) -> None:
         expected.append(sum(share * decay**layer for layer, share in enumerate(posterior[:-1])))
     assert table["score"].to_pylist() == pytest.approx(expected, abs=1e-9)
     assert all(0 <= score <= 1 for score in table["score"].to_pylist())
-
-
-def test_decay_out_of_range() -> None:
-    with pytest.raises(InputError, match=r"decay: found -0.1, expected 0 <= decay <= 1"):
-        RelevancyContextSettings(-0.1)

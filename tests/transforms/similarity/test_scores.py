@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from semrank.schemas.errors import InputError
 from semrank.transforms.lattice.context import Concepts
 from semrank.transforms.similarity import every_pair, linked
 from semrank.transforms.similarity.base_lattice import BaseLattice
@@ -181,13 +179,6 @@ def test_equal_words_are_matched_with_each_other() -> None:
     hierarchy = build_hierarchy(np.ones(3, dtype=np.int64), everywhere, everywhere, (nothing, nothing), related)
     words = np.arange(3, dtype=np.int64)
     assert list(matchings(WordPairs.of(hierarchy), [(words, words)])) == [[(0, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0)]]
-
-
-def test_settings_say_what_was_found() -> None:
-    with pytest.raises(InputError, match=r"weight: found -0.1, expected 0 <= weight <= 1"):
-        replace(SimilaritySettings(), weight=-0.1)
-    with pytest.raises(InputError, match="intension_norm: found 'mean'"):
-        replace(SimilaritySettings(), intension_norm="mean")
 
 
 def test_base_ids_must_ascend() -> None:
