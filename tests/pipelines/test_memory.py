@@ -158,7 +158,7 @@ ABOVE, BELOW = 4.0, 1.05
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["--profile=paper-2013"], {"score current lattice", "write keywords"}),
+        (["--profile=paper-2013"], {"score current lattice", "write base concepts"}),
         (["--no-semrank-terms"], {"conclude: add features", "score by focused"}),
         (["--ranker=pagerank"], {"score by pagerank"}),
     ],
@@ -175,7 +175,7 @@ def test_formulas_tell_what_is_held(options: list[str], expected: set[str], web:
 
 def test_the_local_runner_holds_no_more(web: Input, tmp_path: Path) -> None:
     held = held_by_stages(web.arguments(tmp_path / "round", "--profile=paper-2013", "--workers=1", few=True), tmp_path)
-    assert {"write keywords", "score current lattice"} <= set(held)
+    assert {"write base concepts", "score current lattice"} <= set(held)
     for stage, (peak, formula) in held.items():
         assert peak <= BELOW * formula, stage
 

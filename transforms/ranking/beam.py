@@ -13,7 +13,14 @@ import pyarrow.compute as pc
 
 from semrank.schemas.tables import CONCEPTS, KEYWORDS, conform
 from semrank.transforms.columnar.arrays import MAIN, int64s
-from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables, MergePartitions, WritePartitions
+from semrank.transforms.columnar.beam import (
+    Collection,
+    GatherTables,
+    MapTables,
+    MergePartitions,
+    WritePartitions,
+    one_table,
+)
 from semrank.transforms.context.objects import BASE, number_words
 from semrank.transforms.lattice import mining
 from semrank.transforms.lattice.beam import MineConcepts, PlanBundles
@@ -159,6 +166,7 @@ class RankBySemRank(beam.PTransform[Any, Any]):
             "score top concept",
             partial(_top_scores, settings=self._settings, min_support=self._min_support),
             holds=BASE_LATTICE,
+            streams=True,
         )
         return scores, top
 
@@ -361,20 +369,22 @@ def _score_spread(partition: int, rows: pa.Table, prepared: _Judging, *, write: 
 
 
 def _top_scores(
-    sums: pa.Table | None,
-    counts: pa.Table | None,
-    vocabulary: pa.Table | None,
-    lattice: pa.Table | None,
+    sums: Iterator[pa.Table],
+    counts: Iterator[pa.Table],
+    vocabulary: Iterator[pa.Table],
+    lattice: Iterator[pa.Table],
     *,
     settings: SimilaritySettings,
     min_support: int,
 ) -> pa.Table:
-    spread = _spread_context(counts, vocabulary, min_support=min_support)
+    """The best pair of the top concept; the lattice is not held where a bundle has that concept."""
+    words = one_table(vocabulary)
+    spread = _spread_context(one_table(counts), words, min_support=min_support)
     if spread is None or spread.has_top:
         return semrank.SCORE_SCHEMA.empty_table()
     # Its intent is empty, so no similarity of words is asked for.
-    judge = semrank.Judge.of(lattice, vocabulary, None, None, settings=settings, query=())
-    return judge.top_scores(sums, spread.statistics.object_count)
+    judge = semrank.Judge.of(one_table(lattice), words, None, None, settings=settings, query=())
+    return judge.top_scores(one_table(sums), spread.statistics.object_count)
 
 
 def _top_members(objects: pa.Table, top: pa.Table | None) -> pa.Table:
