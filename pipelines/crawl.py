@@ -109,7 +109,9 @@ def _drift(topic: Mapping[str, float], first: Mapping[str, float]) -> float | No
 
 def round_folders(folder: str) -> tuple[list[str], list[str]]:
     """The finished and the unfinished rounds in a folder, by name; each is the path of a round's folder."""
-    names = sorted({_child(folder, str(file.path)) for file in files.match(files.join(folder, "*", "**"))})
+    base = folder.rstrip("/") + "/"
+    found = files.match(files.join(folder, "*", "**"))
+    names = sorted({str(file.path).removeprefix(base).split("/")[0] for file in found})
     finished, unfinished = [], []
     for name in names:
         path = files.join(folder, name)
@@ -119,10 +121,6 @@ def round_folders(folder: str) -> tuple[list[str], list[str]]:
         elif files.match(files.join(path, HARVEST.name, "*.parquet")):
             unfinished.append(path)
     return finished, unfinished
-
-
-def _child(folder: str, path: str) -> str:
-    return path.removeprefix(folder.rstrip("/") + "/").split("/")[0]
 
 
 def crawl_figures(folder: str) -> list[RoundFigures]:

@@ -302,7 +302,8 @@ def _edge_lines(facts: dict[str, Any]) -> list[str]:
     )
     lines.append(f"clicks directly from the queue to this URL or back: {pairs}")
     if facts["clicks"] is not None:
-        lines += _some([_edge(edge, url, _times(edge["clicks"])) for edge in facts["clicks"]])
+        counts = (", once" if edge["clicks"] == 1 else f", {edge['clicks']:,} times" for edge in facts["clicks"])
+        lines += _some([_edge(edge, url, times) for edge, times in zip(facts["clicks"], counts, strict=True)])
     elif facts["snapshot"] is not None and (row["base_links"] or row["base_clicks"]):
         lines.append(f"    {facts['snapshot']}")
     return lines
@@ -310,10 +311,6 @@ def _edge_lines(facts: dict[str, Any]) -> list[str]:
 
 def _edge(edge: dict[str, Any], url: str, note: str) -> str:
     return f"    to {edge['target']}{note}" if edge["source"] == url else f"    from {edge['source']}{note}"
-
-
-def _times(count: int) -> str:
-    return ", once" if count == 1 else f", {count:,} times"
 
 
 def _quoted(anchor: str | None) -> str:

@@ -12,14 +12,13 @@ import pyarrow.compute as pc
 
 from semrank.pipelines import folders
 from semrank.pipelines.config import RoundConfig
-from semrank.pipelines.semrank_settings import query_words
+from semrank.pipelines.semrank_settings import query_words, similarity_settings
 from semrank.schemas.tables import CLICKS, FRONTIER, HARVEST, KEYWORDS, LINKS, RELATIONS
 from semrank.transforms.columnar.arrays import column_array, int64s, positions
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.frontier.budgets import domains_of
 from semrank.transforms.ranking.semrank import word_hierarchy
 from semrank.transforms.similarity.hierarchy import TOP, WeightedHierarchy, common_ancestor, path_from_top
-from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.weblog.clicks import read_clicks
 from semrank.transforms.weblog.relations import ISA, PART_OF
 from semrank.transforms.weblog.sequences import click_edges, sequence_rows
@@ -104,10 +103,7 @@ def _hierarchy(keywords: pa.Table, relations: pa.Table, words: pa.Array, config:
             "current_support": keywords["in_current"].cast(pa.int64()),
         }
     )
-    settings = SimilaritySettings(
-        alpha=config.alpha, top_probability=config.top_probability, smoothing=config.smoothing
-    )
-    query = query_words(config)
+    settings, query = similarity_settings(config), query_words(config)
     return word_hierarchy(vocabulary, pairs(ISA), pairs(PART_OF), settings=settings, query=query)
 
 

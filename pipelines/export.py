@@ -83,7 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
     own, scope = read_options(ExportOptions, arguments), read_options(ScopeOptions, arguments)
     present = _check(own, scope)
     read = fingerprint(own.round, "round")
-    total = _selected_count(own.round)
+    marks = (part["selected"] for part in read_parts(own.round, EXPORTED.columns("selected")))
+    total = sum(int(pc.sum(mark).as_py() or 0) for mark in marks)
     form = target(
         own.format,
         PurePosixPath(own.output).name,
@@ -143,10 +144,6 @@ def _checksum(path: str) -> str:
         while block := stream.read(_COPY_BYTES):
             found.update(block)
     return found.hexdigest()
-
-
-def _selected_count(folder: str) -> int:
-    return sum(int(pc.sum(part["selected"]).as_py() or 0) for part in read_parts(folder, EXPORTED.columns("selected")))
 
 
 def _taken(folder: str, selection: Selection, rejects: IO[bytes]) -> Iterator[pa.Table]:

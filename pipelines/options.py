@@ -182,7 +182,8 @@ def add_options(
             ones are not shown, nor those of plain switches.
         names: fields whose options are declared, or None for all.
     """
-    defaults = _defaults(owner)
+    own = {field.name: field.default for field in dataclasses.fields(owner)}
+    defaults = {name: default for name, default in own.items() if default != dataclasses.MISSING}
     sets: dict[str, Any] = {}
     for name, (what, kinds) in declared(owner).items():
         if names is not None and name not in names:
@@ -198,11 +199,6 @@ def add_options(
             further |= {"default": None, "dest": name, "required": name not in defaults}
         action = place.add_argument(name if what.positional else option_name(name), **further)
         action.pattern = _pattern(what, kinds)
-
-
-def _defaults(owner: type[Any]) -> dict[str, Any]:
-    """Field -> default of the options that have one."""
-    return {field.name: field.default for field in dataclasses.fields(owner) if field.default != dataclasses.MISSING}
 
 
 def _help(what: Option, default: Any) -> str:

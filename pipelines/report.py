@@ -200,7 +200,9 @@ def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str,
     manifest = Manifest.of(folder, "round")
     ranker = named_ranker({name: manifest.text("parameters", name) for name in ("profile", "ranker")})
     queue = manifest.text("inputs", "queue", "path")
-    before = previous if previous is not None else _earlier_round(queue)
+    before = previous
+    if before is None and files.exists(files.join(queue, files.MANIFEST)):
+        before = queue
     seen = overview.overview(folders.read_parts(folder, FRONTIER.columns(*overview.COLUMNS)))
     hosts = len(seen.hosts)
     titles = _titles(manifest, [row["url"] for row in [*seen.top, *seen.sample]])
@@ -287,11 +289,6 @@ def _titles(manifest: Manifest, urls: list[str]) -> dict[str, str]:
             rows = part.filter(pc.is_in(part["url"], value_set=wanted)).to_pylist()
             found.update({row["url"]: row["title"] for row in rows if row["title"]})
     return found
-
-
-def _earlier_round(path: str) -> str | None:
-    """The round that a queue came from, if it came from one that is still there."""
-    return path if files.exists(files.join(path, files.MANIFEST)) else None
 
 
 def _top(folder: str) -> list[dict[str, Any]]:

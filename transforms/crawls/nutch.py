@@ -162,7 +162,8 @@ def _settle(builder: BatchBuilder, entry: _Entry, zone: ZoneInfo | None, describ
         return
     status = entry.status.strip().lower()
     if status in _FETCHED:
-        fetch = Fetch(url, _fetched_at(builder, entry, zone), 200, _digest(entry), described)
+        digest = None if entry.signature is None else f"nutch:{entry.signature}"
+        fetch = Fetch(url, _fetched_at(builder, entry, zone), 200, digest, described)
         page(builder, fetch, title=None, text=None, language=None)
     elif status in _REDIRECTS:
         target = _PROTOCOL_TARGET.search(entry.protocol_status)
@@ -177,10 +178,6 @@ def _settle(builder: BatchBuilder, entry: _Entry, zone: ZoneInfo | None, describ
         builder.ignore(status.removeprefix("db_").replace("_", "-"))
     else:
         builder.reject("status-unknown", described)
-
-
-def _digest(entry: _Entry) -> str | None:
-    return None if entry.signature is None else f"nutch:{entry.signature}"
 
 
 def _fetched_at(builder: BatchBuilder, entry: _Entry, zone: ZoneInfo | None) -> int | None:

@@ -21,7 +21,7 @@ from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLICKS, LINKS, PAGES, TableSchema, conform
 from semrank.transforms.columnar.arrays import column_array
 from semrank.transforms.crawls.pages import DEFAULT_LIMITS, CrawlLimits
-from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
+from semrank.transforms.streams.batch import BatchBuilder, SourceBatch, well_formed
 from semrank.transforms.streams.json_lines import parse_object, read_lines, whole_number
 from semrank.transforms.streams.lines import is_compressed
 from semrank.transforms.streams.parquet import MAGIC, read_batches, read_schema
@@ -231,23 +231,19 @@ def _json_value(value: Any, dtype: pa.DataType) -> tuple[Any, bool]:
     if value is None:
         return None, True
     if pa.types.is_string(dtype):
-        return (_whole(value), True) if isinstance(value, str) else (None, False)
+        return (well_formed(value), True) if isinstance(value, str) else (None, False)
     if pa.types.is_boolean(dtype):
         return value, isinstance(value, bool)
     if pa.types.is_list(dtype):
         fits = isinstance(value, list) and all(isinstance(word, str) for word in value)
-        return ([_whole(word) for word in value], True) if fits else (None, False)
+        return ([well_formed(word) for word in value], True) if fits else (None, False)
     if isinstance(value, bool):
         return None, False
     if pa.types.is_timestamp(dtype):
-        return (_whole(str(value)), True) if isinstance(value, str | int | float) else (None, False)
+        return (well_formed(str(value)), True) if isinstance(value, str | int | float) else (None, False)
     number = whole_number(value)
     fits = number is not None and -(2**63) <= number < 2**63
     return number if fits else None, fits or value != value  # not a number is how data frames write null
-
-
-def _whole(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def in_convertible_types(rows: pa.Table, schema: pa.Schema) -> tuple[pa.Table, pa.Array]:

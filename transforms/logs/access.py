@@ -257,7 +257,8 @@ class AccessReader:
         rejections.reject_each(unusable)
         rows = alive.filter(column_array(usable))
         if len(rows):
-            balance.add_visits(self._visits(requests, rows, pages.filter(usable), _filtered(referrers, usable)))
+            known = None if referrers is None else referrers.filter(usable)
+            balance.add_visits(self._visits(requests, rows, pages.filter(usable), known))
 
     def _visits(self, requests: Requests, rows: pa.Array, pages: pa.Table, referrers: pa.Table | None) -> pa.Table:
         urls = column_array(pages["url"])
@@ -423,10 +424,6 @@ def _dashless(values: pa.BinaryArray) -> pa.BinaryArray:
     """The values, those that say "none" made empty."""
     filled = values.fill_null(b"")
     return pc.if_else(pc.is_in(filled, _NONE), pa.scalar(b"", pa.binary()), filled)
-
-
-def _filtered(table: pa.Table | None, mask: pa.BooleanArray) -> pa.Table | None:
-    return None if table is None else table.filter(mask)
 
 
 def _judge_status(status: pa.BinaryArray, rejections: Rejections) -> None:

@@ -35,7 +35,7 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
 
     def read_lines(lines: Lines, balance: Balance) -> None:
         separated = separate(lines, TAB, quoted=False)
-        header = np.array([text.startswith(HEADER) for text in _heads(lines)], dtype=np.bool_)
+        header = np.array([lines.data.startswith(HEADER, start) for start in lines.starts.tolist()], dtype=np.bool_)
         short = (separated.counts == _FIELDS_WITHOUT_CLICK) & ~header
         balance.ignore("header", int(header.sum()))
         balance.ignore("no-click", int(short.sum()))
@@ -44,10 +44,6 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
             reader.add(_rows(fields, options.salt), balance)
 
     return read_blocks(stream, FORMAT, read_lines, quote_click_line)
-
-
-def _heads(lines: Lines) -> list[bytes]:
-    return [lines.data[start : start + len(HEADER)] for start in lines.starts.tolist()]
 
 
 def _rows(fields: Fields, salt: bytes) -> Rows:

@@ -137,12 +137,9 @@ def pairs_of(query: str) -> list[tuple[str, bytes]]:
     for pair in query.split("&"):
         name, equals, value = pair.partition("=")
         if equals and value:
-            pairs.append((unquote_to_bytes(name.replace("+", " ")).decode("utf-8", "replace"), _unquote(value)))
+            decoded, content = (unquote_to_bytes(part.replace("+", " ")) for part in (name, value))
+            pairs.append((decoded.decode("utf-8", "replace"), content))
     return pairs
-
-
-def _unquote(value: str) -> bytes:
-    return unquote_to_bytes(value.replace("+", " "))
 
 
 def query_text(value: bytes, host: str, declared: str | None = None) -> str | None:

@@ -318,16 +318,13 @@ def _score_held(row: pa.Table, prepared: semrank.Scoring, *, write: bool) -> Ite
     return prepared.score_bundle(row, write=write)
 
 
-def _word_count(vocabulary: pa.Table | None) -> int:
-    return 0 if vocabulary is None else int(vocabulary.num_rows)
-
-
 def _spread_context(
     counts: pa.Table | None, vocabulary: pa.Table | None, *, min_support: int
 ) -> mining.SpreadContext | None:
     if counts is not None:
         counts = mining.added_counts(counts)
-    return mining.SpreadContext.of(counts, _word_count(vocabulary), min_support=min_support)
+    words = 0 if vocabulary is None else vocabulary.num_rows
+    return mining.SpreadContext.of(counts, words, min_support=min_support)
 
 
 def _rows_of_bundles(objects: pa.Table, prepared: mining.SpreadContext | None) -> Iterator[tuple[str, pa.Table]]:

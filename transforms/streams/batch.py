@@ -286,4 +286,4 @@ def _whole(value: Any) -> Any:
 
 def well_formed(text: str) -> str:
     """The text with every half of a surrogate pair replaced by U+FFFD."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
