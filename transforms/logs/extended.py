@@ -1,10 +1,11 @@
 """The extended log file format of the W3C (working draft WD-logfile-960323): `#Fields:` names the columns that follow.
 
-Shared by `w3c` (IIS: separated by spaces, `+` for a space inside a value) and `cloudfront` (tabs, values
-percent-encoded). Dates and times are in UTC; where no column has the date, the last `#Date:` does. Not all servers
-write another one at midnight, so a line that is more than an hour earlier than the one before it is of the next day.
-Directives are records too and ignored as "header". Rejected are lines before any `#Fields:` ("columns-unknown"), lines
-with another number of fields, and those below a new header in a file that has `_MAX_HEADERS` ("headers-too-many").
+Shared by `w3c` (separated by spaces or tabs, strings in double quotes; IIS writes `+` for a space inside a value) and
+`cloudfront` (tabs, values percent-encoded). Dates and times are in UTC; where no column has the date, the last `#Date:`
+does. Not all servers write another one at midnight, so a line that is more than an hour earlier than the one before it
+is of the next day. Directives are records too and ignored as "header". Rejected are lines before any `#Fields:`
+("columns-unknown"), lines with another number of fields, and those below a new header in a file that has `_MAX_HEADERS`
+("headers-too-many").
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.columnar.arrays import Bools, Int64s
 from semrank.transforms.logs.access import AccessReader, Requests, lowered, read_access_log, with_query
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.rejections import Balance, truths
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.dates import microseconds
 from semrank.transforms.streams.quotes import quote_line
-from semrank.transforms.streams.spans import SPACE, TAB, Fields, Lines, separate
+from semrank.transforms.streams.spans import QUOTE, SPACE, TAB, Fields, Lines, separate
 from semrank.transforms.streams.times import MAX_MOMENT, MICROSECONDS, timestamps, written_times
 
 _DIRECTIVE = ord("#")
@@ -60,18 +61,19 @@ class Dialect:
     """How a server writes the format.
 
     Attributes:
-        separator: byte between fields.
+        separations: byte between fields, and whether it counts between double quotes; a line is read by the first that
+            gives it as many fields as there are columns.
         plus_is_space: `+` stands for a space in the user agent.
         percent: referrer and user agent are percent-encoded once more than they came.
     """
 
-    separator: int
+    separations: tuple[tuple[int, bool], ...]
     plus_is_space: bool
     percent: bool
 
 
-IIS = Dialect(SPACE, plus_is_space=True, percent=False)
-CLOUDFRONT = Dialect(TAB, plus_is_space=False, percent=True)
+IIS = Dialect(((SPACE, False), (TAB, False), (SPACE, True)), plus_is_space=True, percent=False)
+CLOUDFRONT = Dialect(((TAB, False),), plus_is_space=False, percent=True)
 
 
 def read(
@@ -143,14 +145,11 @@ class _ExtendedReader:
             for line in lines.texts():
                 balance.reject(reason, quote_line(line))
             return moment
-        separated = separate(lines, self._dialect.separator, quoted=False)
-        fits = separated.counts == len(names)
+        fields, fits = _fields(lines, len(names), self._dialect)
         for line in lines.take(~fits).texts():
             balance.reject_line(quote_line(line))
-        chosen = np.flatnonzero(fits)
-        if not len(chosen):
+        if not len(fields):
             return moment
-        fields = separated.fields(chosen, len(names))
         times, moment = _times(fields, names, date, moment)
         reader.add(self._requests(fields, names, times), balance)
         return moment
@@ -160,7 +159,7 @@ class _ExtendedReader:
 
         def first(*names: str) -> pa.BinaryArray | None:
             known = [columns[name] for name in names if name in columns]
-            return fields.column(known[0]) if known else None
+            return _value(fields, known[0]) if known else None
 
         count = len(fields)
         dash = pa.repeat(pa.scalar(b"-", pa.binary()), count)
@@ -189,6 +188,30 @@ class _ExtendedReader:
             quote=lambda record: quote_line(fields.lines.text(record)),
             forwarded=first(*_FORWARDED),
         )
+
+
+def _fields(lines: Lines, count: int, dialect: Dialect) -> tuple[Fields, Bools]:
+    """The fields of the lines that have `count` of them, in the order of the lines, and which lines these are."""
+    fits = np.zeros(len(lines), dtype=np.bool_)
+    bounds = np.empty((len(lines), count + 1), dtype=np.int32)
+    for separator, quoted in dialect.separations:
+        left = np.flatnonzero(~fits)
+        if not len(left):
+            break
+        separated = separate(lines.take(left), separator, quoted=quoted)
+        chosen = np.flatnonzero(separated.counts == count)
+        bounds[left[chosen]] = separated.fields(chosen, count).bounds
+        fits[left[chosen]] = True
+    return Fields(lines.take(fits), bounds[fits]), fits
+
+
+def _value(fields: Fields, number: int) -> pa.BinaryArray:
+    """A field; of a string, in which a quote is written twice, what stands between its quotes."""
+    values = fields.column(number)
+    wrapped = fields.is_wrapped(number, QUOTE, QUOTE)
+    if not wrapped.any():
+        return values
+    return pc.if_else(pa.array(wrapped), pc.replace_substring(fields.inside(number), b'""', b'"'), values)
 
 
 def _times(

@@ -295,6 +295,22 @@ def test_a_space_is_a_plus_in_the_user_agent_of_iis() -> None:
     assert read_all("w3c", robot.encode()).ignored["robot"] == 1
 
 
+@pytest.mark.parametrize("gap", ["\t", " "])
+def test_strings_and_tabs_of_w3c_logs(gap: str) -> None:
+    """WD-logfile-960323: white space parts fields, best tabs; a string is in quotes, and one within it is doubled."""
+    fields = ["date", "time", "c-ip", "cs-method", "cs-uri", "sc-status", "cs(User-Agent)", "cs(Referer)"]
+    agent, words = BROWSER.replace("(X11", '(""X11""'), "https://www.google.com/search?q=alpine+huts"
+    begin = ["2012-02-10", "21:42:07", "203.0.113.7", "GET"]
+    rows = [[*begin, f'"/{name}"', "200", f'"{agent}"', f'"{words}"'] for name in "ab"]
+    rows.insert(1, [*begin, "/plain", "200", "Mozilla/5.0", words])
+    log = ["#Fields: " + gap.join(fields), *(gap.join(row) for row in rows), gap.join([*rows[0], "more"]), ""]
+    outcome = read_all("w3c", "\n".join(log).encode())
+    assert [(visit["url"], visit["query"]) for visit in outcome.visits] == [
+        (f"https://www.example.com/{name}", "alpine huts") for name in ("a", "plain", "b")
+    ]
+    assert outcome.rejected == {"layout-unknown": 1}
+
+
 def test_cloudfront_logs_are_read() -> None:
     header = (
         "#Version: 1.0\n#Fields: date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status "
