@@ -408,6 +408,8 @@ def _to_timestamp(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pc.assume_timezone(column.cast(pa.timestamp("us"), safe=False), "UTC")
     if pa.types.is_timestamp(column.type):
         return column.cast(TIMESTAMP, safe=False)
+    if pa.types.is_null(column.type):
+        return column.cast(TIMESTAMP)
     if pa.types.is_date(column.type):
         return pc.assume_timezone(column.cast(pa.timestamp("us")), "UTC")
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

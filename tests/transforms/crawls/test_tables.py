@@ -131,6 +131,15 @@ def test_times_in_parquet(values: pa.Array) -> None:
     assert from_parquet("clicks", columns)["clicks"][0]["clicked_at"] == NOON
 
 
+def test_columns_of_nulls_alone() -> None:
+    """Arrow infers the type null for them (pyarrow docs, `pa.array`), and data frames write it to Parquet."""
+    names = ("fetched_at", "status", "title", "text", "keywords", "language", "content_digest")
+    (page,) = from_parquet("pages", {"url": ["http://example.com/"], **dict.fromkeys(names, pa.nulls(1))})["pages"]
+    assert page == {"url": "http://example.com/", **dict.fromkeys(names)}
+    clicks = from_parquet("clicks", {name: [value] for name, value in CLICK.items()} | {"clicked_at": pa.nulls(1)})
+    assert [row["reason"] for row in clicks["rejects"]] == ["clicked-at-missing"]
+
+
 @pytest.mark.parametrize(
     "values",
     [
