@@ -4,7 +4,7 @@ r"""Apache Nutch's CrawlDb as `readdb CRAWLDB -dump DIR -format csv` or `-format
 |---|---|
 | db_fetched, db_notmodified | page row without text |
 | db_redir_temp, db_redir_perm | alias, if the entry's protocol status tells the target |
-| db_gone | page row that says so |
+| db_gone | page row that says so; ignored if the protocol status is another failure, such as `robots_denied` |
 | db_unfetched, db_duplicate, db_orphan, others | ignored, by reason |
 
 The CrawlDb keeps the time at which a page is due again, so a page was fetched one retry interval before that. Nutch
@@ -56,6 +56,11 @@ _JAVA_DATE = re.compile(
     r"[A-Z][a-z]{2} (?P<month>[A-Z][a-z]{2}) (?P<day>[0-9]{1,2}) (?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2}) (?P<zone>\S+) "
     r"(?P<year>[0-9]{4})"
 )
+_FAILURE = re.compile(
+    r"(?:^|_pst_:)\s*(failed|proto_not_found|retry|exception|access_denied|robots_denied|redir_exceeded|notfetching|"
+    r"wouldblock|blocked)\("
+)
+"""Protocol statuses of pages that may well exist: Nutch gives them up for the interval, or after several errors."""
 _PROTOCOL_TARGET = re.compile(r"moved\([0-9]+\), lastModified=-?[0-9]+: (\S+?)(?:\|\|\||$)")
 _OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(0?[0-9]|1[0-4])(?::?([0-5][0-9]))?")
 
@@ -172,6 +177,8 @@ def _settle(builder: BatchBuilder, entry: _Entry, zone: ZoneInfo | None, describ
         else:
             fetched_at = _fetched_at(builder, entry, zone)
             redirect(builder, Fetch(url, fetched_at, _REDIRECTS[status], None, described), target[1])
+    elif status == "db_gone" and (failure := _FAILURE.search(entry.protocol_status)) is not None:
+        builder.ignore(failure[1].replace("_", "-"))
     elif status == "db_gone":
         settle_status(builder, Fetch(url, _fetched_at(builder, entry, zone), _GONE_STATUS, None, described), None)
     elif status.startswith("db_"):

@@ -180,6 +180,21 @@ def test_crawldb_entries_that_are_ignored(status: str, ignored: str) -> None:
     assert from_nutch(nutch_line(status=status), nutch_json(statusName=status))["ignored"] == {ignored: 2}
 
 
+@pytest.mark.parametrize(
+    ("protocol_status", "ignored"),
+    [("notfound(14)", None), ("gone(11)", None), *((f"{name}(1)", name) for name in ("robots_denied", "exception"))],
+)
+def test_why_the_crawldb_has_given_up_a_page(protocol_status: str, ignored: str | None) -> None:
+    """Nutch's FetcherThread: pages denied by robots.txt, or with too many errors, are `db_gone`, too."""
+    for line in (
+        nutch_line(status="db_gone", metadata=f"a:b|||_pst_:{protocol_status}, lastModified=0|||"),
+        nutch_json(statusName="db_gone", metadata={"_pst_": f"{protocol_status}, lastModified=0"}),
+    ):
+        found = from_nutch(line)
+        assert [row["status"] for row in found["pages"]] == ([404] if ignored is None else [])
+        assert found["ignored"] == ({} if ignored is None else {ignored.replace("_", "-"): 1})
+
+
 def test_crawldb_gone_pages() -> None:
     assert [row["status"] for row in from_nutch(nutch_line(status="db_gone"))["pages"]] == [404]
 
