@@ -41,6 +41,9 @@ _QUOTE, _OPENING, _CLOSING, _BACKSLASH = b'"{}\\'
 _VISIT_NUMBER = re.compile(rb'"idVisit"\s*:\s*"?([0-9]{1,18})(?![0-9])')
 _BETWEEN = b" \t\r\n,[]\xef\xbb\xbf"
 _CLICKED = frozenset({"action", "download", "outlink"})
+_NO_KEYWORD = frozenset({"Keyword not defined", "Suchbegriff nicht definiert"})
+"""What Matomo puts in the place of words that the search engine kept to itself, in English and German."""
+
 _VISITOR = ("userId", "visitorId", "visitIp")
 _COLUMNS = ("user_id", "session_id", "query", "clicked_at", "position", "url")
 _LOOKED_AT_BYTES = 4_000
@@ -211,6 +214,7 @@ def _clicks(
 ) -> tuple[list[tuple[Any, ...]], list[str]]:
     """Rows of `_COLUMNS`, and why actions after words are none."""
     words = _words(visit.get("referrerKeyword")) if visit.get("referrerType") == "search" else None
+    words = None if words in _NO_KEYWORD else words
     position = visit.get("referrerKeywordPosition") if words else None
     session = f"{user}-{visit.get('idVisit', '')}"
     rows: list[tuple[Any, ...]] = []

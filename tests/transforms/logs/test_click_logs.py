@@ -207,6 +207,13 @@ def test_matomo(indent: int | None, lines: bool) -> None:
     assert not any(secret in row["record"] for row in outcome.rejects for secret in ("203.0.113.7", "0123456789abcdef"))
 
 
+@pytest.mark.parametrize("keyword", ["Keyword not defined", "Suchbegriff nicht definiert", "", None])
+def test_matomo_visits_whose_words_the_engine_kept(keyword: str | None) -> None:
+    """Matomo's `getCleanKeyword`: a label in the user's language stands for a keyword that is empty."""
+    outcome = read_all("matomo", json.dumps([matomo_visit(referrerKeyword=keyword)]).encode())
+    assert [click["query"] for click in outcome.clicks] == ["apollo {11}"]
+
+
 def test_matomo_export_may_break_off() -> None:
     text = json.dumps([matomo_visit(), matomo_visit()]).encode()
     outcome = read_all("matomo", text[:-40])
