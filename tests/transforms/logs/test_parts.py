@@ -146,6 +146,12 @@ def test_what_is_no_time_is_null(text: str) -> None:
 def test_times_may_be_numbers() -> None:
     moment = datetime.datetime(2013, 10, 10, 14, 52, 0, 250_000, tzinfo=UTC)
     assert written_times(binary(b"1381416720.25", b"1381416720250")).to_pylist() == [moment, moment]
+    walls = (b"2013/10/10 14:52:00.25", b"2013/10/10 14:52:00.250000000")  # Caddy's docs, `time_format`: in UTC
+    assert written_times(binary(*walls, b"2013/10/10")).to_pylist() == [
+        moment,
+        moment,
+        moment.replace(hour=0, minute=0, microsecond=0),
+    ]
     assert written_times(binary(b"31/Dec/2016:23:59:60 +0000")).to_pylist() == [
         datetime.datetime(2017, 1, 1, tzinfo=UTC)
     ]
