@@ -7,6 +7,7 @@ from outside.
 
 from __future__ import annotations
 
+import codecs
 import importlib.metadata
 import re
 from collections.abc import Sequence
@@ -45,6 +46,14 @@ _ENCODINGS_BY_SUFFIX = {
     **dict.fromkeys(("gr",), "windows-1253"),
 }
 """Encodings in which browsers sent words to the engines of a country before all was UTF-8."""
+
+_EAST_ASIAN = frozenset(
+    {"gb2312", "gbk", "gb18030", "big5", "big5hkscs", "cp950", "shift_jis", "cp932", "euc_jp", "euc_kr", "cp949"}
+)
+"""Encodings, as Python calls them, in which many a word is valid UTF-8 by chance: where declared, they count first."""
+
+_UNLISTED_ENGINES = {"sogou.com": ("query",)}
+"""Search engines that the list has under a misspelt host."""
 
 _HOST_ENTRIES = 1 << 16  # hosts whose place in the lists is remembered: a few MiB
 
@@ -92,7 +101,7 @@ def search_engines() -> dict[str, tuple[str, ...]]:
     except (importlib.metadata.PackageNotFoundError, OSError) as cause:
         raise InputError(f"the list of search engines of {ENGINE_LIST_PACKAGE} is not installed: {cause}") from cause
     media: dict[str, dict[str, dict[str, Any]]] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    engines: dict[str, tuple[str, ...]] = {}
+    engines: dict[str, tuple[str, ...]] = dict(_UNLISTED_ENGINES)
     for medium in sorted(media, key=lambda name: name == "search"):  # search last: its entries win
         for entry in media[medium].values():
             parameters = tuple(entry.get("parameters") or ()) if medium == "search" else ()
@@ -145,9 +154,10 @@ def pairs_of(query: str) -> list[tuple[str, bytes]]:
 def query_text(value: bytes, host: str, declared: str | None = None) -> str | None:
     """The words of a query: decoded, spaces made one, cut at `MAX_QUERY_CHARS`; None where nothing is left.
 
-    UTF-8 where the bytes are that; else the declared encoding, else that of the host's country.
+    The declared encoding if it is an East Asian one; else UTF-8 where the bytes are that, else the declared encoding,
+    else that of the host's country.
     """
-    for encoding in ("utf-8", declared, _encoding_of(host)):
+    for encoding in (declared if _is_east_asian(declared) else None, "utf-8", declared, _encoding_of(host)):
         if encoding is None:
             continue
         try:
@@ -159,6 +169,13 @@ def query_text(value: bytes, host: str, declared: str | None = None) -> str | No
         text = value.decode(_FALLBACK_ENCODING, "replace")
     text = " ".join(text.replace("\0", " ").split())[:MAX_QUERY_CHARS].rstrip()
     return text or None
+
+
+def _is_east_asian(encoding: str | None) -> bool:
+    try:
+        return encoding is not None and codecs.lookup(encoding).name in _EAST_ASIAN
+    except (LookupError, ValueError):
+        return False
 
 
 def _encoding_of(host: str) -> str | None:

@@ -219,6 +219,12 @@ REFERRERS = [
     ("http://www.baidu.com/s?wd=%CC%EC%C6%F8", "天气", None),
     ("http://www.baidu.com/s?ie=gb2312&wd=%CC%EC", "天", None),
     ("https://www.baidu.com/s?ie=utf-8&wd=%E5%A4%A9", "天", None),
+    # Google's search parameter `ie` names the encoding to interpret the words with; these are UTF-8 by chance.
+    ("http://www.baidu.com/s?wd=%C9%BD&ie=gb2312", "山", None),
+    ("http://www.google.com.tw/search?ie=Big5&q=%C4%B5", "警", None),
+    ("http://search.yahoo.co.jp/search?p=%C4%A9&ei=EUC-JP", "挑", None),
+    # Matomo's list of search engines.
+    ("https://www.sogou.com/web?query=%E5%B1%B1", "山", None),
     ("http://tw.search.yahoo.com/search?p=%A4%D1%AE%F0", "天氣", None),
     ("https://yandex.ru/search/?text=%EF%EE%E3%EE%E4%E0", "погода", None),
     ("https://search.naver.com/search.naver?query=%C7%D1", "한", None),
