@@ -22,8 +22,8 @@ BREAKING = frozenset(_BREAKING_NAMES.split())
 """Elements before and after which a word ends."""
 
 _SILENT_NAMES = """
-audio canvas datalist head iframe metadata noembed noframes noscript rp script style template textarea title
-desc video
+annotation annotation-xml audio canvas datalist desc head iframe metadata noembed noframes noscript rp script style
+template textarea title video
 """
 SILENT = frozenset(_SILENT_NAMES.split())
 """Elements whose content is not shown as the page's words."""
@@ -31,7 +31,10 @@ SILENT = frozenset(_SILENT_NAMES.split())
 UNBROKEN = "dialog, legend, menu, search, summary"
 """Selector of those in `BREAKING` that Resiliparse's text does not break at, and that pages have (each costs time)."""
 
-HIDDEN = "[hidden], [style*=none i], [style*=hidden i], canvas, desc, rp"
+HIDDEN = (
+    "[hidden], [popover], [style*=none i], [style*=hidden i], [style*=collapse i], "
+    "annotation, annotation-xml, canvas, desc, metadata, noembed, noframes, rp"
+)
 """Selector of what may be hidden although Resiliparse's text has it; `is_hidden` decides. Titles are hidden, too."""
 
 _INVISIBLE = re.compile(r"(?:display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collapse))(?![\w-])", re.IGNORECASE)
@@ -40,13 +43,13 @@ _HTML_INSIDE_MATH = frozenset({"mi", "mo", "mn", "ms", "mtext", "annotation-xml"
 
 
 def is_hidden(element: ElementNode) -> bool:
-    """Whether an element is not shown (HTML, "Hidden elements"; style sheets are not read)."""
+    """Whether an element is not shown (HTML, "Hidden elements", and MathML Core; style sheets are not read)."""
     tag = element.tag
     if tag in ("html", "body"):  # hidden until a script shows it
         return False
     if tag in SILENT:
         return True
-    if tag == "dialog" and element.get_attribute("open") is None:
+    if (tag == "dialog" or element.get_attribute("popover") is not None) and element.get_attribute("open") is None:
         return True
     hidden = element.get_attribute("hidden")
     if hidden is not None and hidden.strip().lower() != "until-found":

@@ -72,6 +72,26 @@ def test_texts(body: str, words: str) -> None:
     assert " ".join(word for word in text.split() if word != "•") == words
 
 
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        *(
+            f"<{name}>not</{name}>"
+            for name in ("noframes", "noembed", "div popover", "div style='visibility:collapse'")
+        ),
+        "<svg><metadata>not</metadata></svg>",
+        *(
+            f"<math><{name} encoding='application/x-tex'>not</{name}></math>"
+            for name in ("annotation", "annotation-xml")
+        ),
+    ],
+)
+def test_what_style_sheets_of_browsers_hide(hidden: str) -> None:
+    """HTML, "Hidden elements" and "The popover attribute"; MathML Core shows the first child of `semantics` only."""
+    assert read(f"<a href=x>aa{hidden}</a>").links.anchors == ["aa"]
+    assert (read(f"<div>aa{hidden}</div>").text or "").split() == ["aa"]
+
+
 def test_bodies_that_a_script_will_show_have_words() -> None:
     assert read_html(b"<body style='visibility:hidden'><p>words", url=URL).text == "words"
     assert read_html(b"<html hidden><p>words", url=URL).text == "words"
