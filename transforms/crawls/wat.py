@@ -33,9 +33,12 @@ from semrank.transforms.crawls.payload import headers_of_json
 from semrank.transforms.streams.batch import BatchBuilder
 from semrank.transforms.streams.dates import microseconds
 from semrank.transforms.streams.json_lines import JSON_INVALID, parse_json
+from semrank.transforms.streams.languages import language_code
 
 _LINK_PATHS = frozenset({"A@/href", "AREA@/href"})
 _FRAME_PATHS = frozenset({"FRAME@/src", "IFRAME@/src"})
+_LANGUAGES = ("HTML@/lang", "HTML@/xml:lang")
+"""Names that the root element's attributes have among the `meta` elements."""
 
 
 def _settle(builder: BatchBuilder, record: Record, described: str, limits: CrawlLimits) -> None:
@@ -100,7 +103,12 @@ def _settle_page(
     for content in refreshes:
         links.refresh_to(content)
     title = None if links.noindex else squeeze(_text(head, "Title"), MAX_TITLE_CHARS)
-    page(builder, fetch, title=title or "", text=None, language=None, links=links)
+    page(builder, fetch, title=title or "", text=None, language=_language(head), links=links)
+
+
+def _language(head: dict[str, Any]) -> str | None:
+    tags = {_text(meta, "name"): _text(meta, "content") for meta in reversed(_members(head, "Metas"))}
+    return next((code for name in _LANGUAGES if (code := language_code(tags.get(name))) is not None), None)
 
 
 read = partial(read_archive, "wat", _settle)

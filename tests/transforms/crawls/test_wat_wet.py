@@ -90,6 +90,16 @@ def test_pages_links_and_aliases() -> None:
     assert found["counters"] == {"links-scheme-unsupported": 1, "links-rejected": 1}
 
 
+@pytest.mark.parametrize(
+    ("tags", "language"),
+    [([("lang", "de-CH")], "de"), ([("lang", ""), ("xml:lang", "fr")], "fr"), ([("lang", "nl"), ("lang", "en")], "nl")],
+)
+def test_languages_of_pages(tags: list[tuple[str, str]], language: str) -> None:
+    """Common Crawl's ia-web-commons, `HTMLTagExtractor`: attributes of `html` are among the `meta` elements."""
+    metas = [{"name": f"HTML@/{name}", "content": content} for name, content in tags]
+    assert [row["language"] for row in ingest(envelope(html={"Head": {"Metas": metas}}))["pages"]] == [language]
+
+
 def test_redirects_and_gone_pages() -> None:
     found = ingest(envelope(status="301", headers={"location": "/new"}), envelope(status=404))
     assert [row["target_url"] for row in found["aliases"]] == ["http://example.com/new"]
