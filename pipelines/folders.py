@@ -1,4 +1,4 @@
-"""Folders that commands write: fresh when a run starts, finished when their manifest is there."""
+"""Folders that commands write: empty when a run starts, finished once they have a manifest."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ DRAFT, READY, REPLACED = ".semrank-new", ".semrank-ready", ".semrank-old"
 """Folders in an output: a new result that is being written, one that is being moved in, and the old one."""
 
 WHOLE_TABLES = 4
-"""Tables, of those that a command writes, that make a folder without a mark a result without its manifest."""
+"""Number of a command's tables from which on an unmarked folder counts as a result whose manifest was deleted."""
 
 _OWN_NAMES = frozenset({LOCK, DRAFT, READY, REPLACED})
 
 _TABLE_FILE = re.compile(r"part-[0-9]{5,}\.parquet")
 _DRAFT_NAME = re.compile(r"\.[^/]+\.(?:parquet|json|txt|png|svg)\.[0-9a-f]{32}")
-"""Files that are written under a name of their own before they are renamed; a killed run leaves them."""
+"""Temporary files that are renamed when they are complete; a killed run leaves them."""
 
 _SUFFIXES = {"seeds": frozenset({".txt"}), "plots": frozenset({".png", ".svg"})}
-"""Endings of what is no table, by the folder that it is in."""
+"""Endings of files that are not tables, by folder."""
 
 _KINDS = frozenset({"snapshot", "round", "evaluation"})
 """Kinds of manifests."""
@@ -52,9 +52,9 @@ def claim_folder(
     inputs: Iterable[str] = (),
     keep_old: bool = True,
 ) -> None:
-    """Makes a folder ready to be written.
+    """Prepares a folder for writing.
 
-    What an unfinished run left is deleted. A finished result is kept until the new one, which is written in
+    The files of an unfinished run are deleted. A finished result is kept until the new one, which is written in
     `work_folder`, takes its place in `publish`; in a bucket, or without `keep_old`, it is deleted at once. Nothing else
     is ever deleted. A local folder is locked until `publish`, or the end of the command.
 
@@ -85,14 +85,14 @@ def claim_folder(
                 f"{option} {folder}: another run is writing to it, expected a folder that no other run uses"
             )
         finish_swap(path)
-        # Another run may have finished between the look and the lock.
+        # Another run may have finished between the check and the lock.
         _check_local(option, folder, parts=parts, overwrite=overwrite)
         if keep_old and (path / files.MANIFEST).exists():
             draft = path / DRAFT
             draft.mkdir()
             _drafts[path.resolve()] = draft
         else:
-            # The manifest is removed first: a folder without it is not taken for a finished result.
+            # The manifest is removed first: a folder without it does not count as finished.
             for name in sorted(_names(path), key=lambda name: name != files.MANIFEST):
                 files.delete(str(path / name))
     except OSError as cause:
@@ -100,7 +100,7 @@ def claim_folder(
 
 
 def work_folder(folder: str) -> str:
-    """Where a claimed folder's new content is written until `publish`."""
+    """The folder in which the new content of a claimed folder is written until `publish`."""
     if not files.is_local(folder):
         return folder
     draft = _drafts.get(Path(folder).resolve())
@@ -108,7 +108,7 @@ def work_folder(folder: str) -> str:
 
 
 def publish(folder: str, manifest: dict[str, Any]) -> None:
-    """Writes the manifest, which finishes a claimed folder; a result that it replaces goes only now.
+    """Writes the manifest, which finishes a claimed folder; only now a replaced result is deleted.
 
     Raises:
         InputError: in a bucket, another run has written one since the folder was claimed.
@@ -127,10 +127,10 @@ def publish(folder: str, manifest: dict[str, Any]) -> None:
 
 
 def finish_swap(path: Path) -> None:
-    """Brings a locked folder into one of two states, the old result or the new one, wherever a swap was interrupted.
+    """Completes or undoes an interrupted swap in a locked folder, so that it has either the old result or the new one.
 
     The old manifest is the first to be moved out and the new one the last to be moved in. The draft is renamed between
-    the two phases, so its name tells which one was interrupted.
+    the two phases, so its name shows which phase was interrupted.
     """
     ready, replaced = path / READY, path / REPLACED
     source = ready if ready.is_dir() else replaced
@@ -146,14 +146,14 @@ def _move(source: Path, target: Path, names: Iterable[str], *, first: str = "", 
 
 
 def release_all() -> None:
-    """Deletes what this process has drafted and not published, and gives back its locks."""
+    """Deletes the unpublished drafts of this process and releases its locks."""
     while _drafts:
         finish_swap(_drafts.popitem()[0])
     locks.release_all()
 
 
 def check_file(option: str, path: str, *, overwrite: bool, inputs: Iterable[str] = ()) -> None:
-    """Refuses to write a file where that would destroy something.
+    """Checks that writing a file destroys nothing.
 
     Args:
         option: the option that names the file, for messages.
@@ -162,7 +162,7 @@ def check_file(option: str, path: str, *, overwrite: bool, inputs: Iterable[str]
         inputs: files and folders that the command reads.
 
     Raises:
-        InputError: a file is there and may not be replaced, it is a folder, or a part of an input.
+        InputError: the file exists and may not be replaced, is a folder, or is part of an input.
     """
     if files.is_local(path) and Path(path).is_dir():
         raise InputError(f"{option} {path}: is a folder, expected a file")
@@ -183,7 +183,7 @@ def _check_apart(option: str, folder: str, inputs: Iterable[str]) -> None:
 
 
 def _path_below(path: str, folder: str) -> PurePosixPath | None:
-    """A path relative to a folder that it is in, `.` for the folder itself; None where it is elsewhere."""
+    """A path relative to a folder that contains it, `.` for the folder itself; None if it is elsewhere."""
     if not (files.is_local(path) and files.is_local(folder)):
         inner = PurePosixPath(path)
         return inner.relative_to(folder) if inner.is_relative_to(folder) else None
@@ -191,7 +191,7 @@ def _path_below(path: str, folder: str) -> PurePosixPath | None:
     if not outer.exists():
         return None
     resolved = Path(path).resolve()
-    # Folders can have several names (case, mounts), so they are compared by what the system knows them as.
+    # Folders can have several names (case, mounts), so they are compared by device and inode.
     for ancestor in (resolved, *resolved.parents):
         if ancestor.exists() and ancestor.samefile(outer):
             return PurePosixPath(resolved.relative_to(ancestor))
@@ -235,8 +235,8 @@ def _check_found(
 ) -> None:
     """Refuses files that semrank did not write, and a finished result.
 
-    `marked` tells whether the folder is known to be written by a run: elsewhere files of the same names are somebody's,
-    unless so many tables are there that only a run can have written them, and somebody has deleted its manifest.
+    `marked` is whether the folder is known to be written by a run. In other folders, files of the same names belong to
+    the user, unless there are so many tables that only a run can have written them and its manifest was deleted.
     """
     finished = PurePosixPath(files.MANIFEST) in found
     marked = marked or len({path.parts[0] for path in found if _is_own(path, parts)} & set(parts)) >= WHOLE_TABLES
@@ -248,7 +248,7 @@ def _check_found(
 
 
 def _is_own(path: PurePosixPath, parts: Sequence[str]) -> bool:
-    """Whether a file's path below the output is one that a command gives which writes `parts`."""
+    """Whether a command that writes `parts` gives this path below its output to a file."""
     if path.parts[0] not in parts:
         return bool(_DRAFT_NAME.fullmatch(path.name)) and len(path.parts) == 1
     return len(path.parts) == 1 or (
@@ -262,7 +262,7 @@ def _is_own(path: PurePosixPath, parts: Sequence[str]) -> bool:
 
 
 def complete_parts(folder: str, schemas: dict[str, pa.Schema]) -> None:
-    """Writes an empty file of the right schema where a table has no rows, so that readers find every table."""
+    """Writes an empty file for each table without rows, so that readers find every table."""
     for name, schema in schemas.items():
         if not files.match(files.join(folder, name, "*.parquet")):
             write_parquet(files.join(folder, name, part_name(0)), schema.empty_table())
@@ -300,7 +300,7 @@ def _present_files(folder: str, name: str) -> list[str]:
 
 
 def find_row(folder: str, expected: TableSchema, column: str, value: Any) -> dict[str, Any] | None:
-    """The first row of a table that has a value in a column, or None; raises as `read_parts`."""
+    """The first row of a table with a value in a column, or None; raises like `read_parts`."""
     for path in _present_files(folder, expected.name):
         found = find_stored(path, expected, column, value)
         if found.num_rows:
@@ -327,7 +327,7 @@ def row_count(folder: str, name: str) -> int:
 
 
 def rejects_by_reason(folder: str) -> dict[str, int]:
-    """Number of rejects by reason, by reason's name.
+    """Number of rejects by reason, sorted by reason.
 
     Raises:
         InputError: a file can't be read.
@@ -351,7 +351,7 @@ def manifests(folder: str) -> list[dict[str, Any]]:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: times as text, numbers that are not finite as null, mappings and lists likewise."""
+    """A value as JSON can represent it: times as text, non-finite numbers as null, also within mappings and lists."""
     if isinstance(value, dict):
         return {name: plain(member) for name, member in value.items()}
     if isinstance(value, list | tuple):
@@ -364,7 +364,7 @@ def plain(value: Any) -> Any:
 
 
 def fingerprint(path: str, kind: str) -> dict[str, str]:
-    """What identifies an input: its path and the hash of its manifest; raises as `files.read_manifest`."""
+    """The identity of an input: its path and the hash of its manifest; raises like `files.read_manifest`."""
     before = _manifest_digest(path)
     files.read_manifest(path, kind)
     found = {"path": path, "kind": kind, "sha256": before or ""}
@@ -373,10 +373,10 @@ def fingerprint(path: str, kind: str) -> dict[str, str]:
 
 
 def check_unchanged(found: dict[str, str]) -> None:
-    """Refuses an input that is not the one any more whose `fingerprint` was taken.
+    """Checks that an input still has the `fingerprint` that was taken.
 
     Raises:
-        InputError: its manifest is gone or another one.
+        InputError: its manifest was deleted or replaced.
     """
     if _manifest_digest(found["path"]) != found["sha256"]:
         raise InputError(f"{found['path']}: was replaced while it was read; run the command again")
@@ -391,11 +391,11 @@ def _manifest_digest(path: str) -> str | None:
 
 @contextmanager
 def unchanged(path: str, kind: str) -> Iterator[dict[str, str]]:
-    """The fingerprint of a finished folder, which has to stay the same until the end of the block.
+    """The fingerprint of a finished folder, which must not change until the end of the block.
 
     Raises:
-        InputError: the folder is missing, unfinished or of another kind, or it was replaced; also where reading it
-            failed, as files vanish when it is replaced.
+        InputError: the folder is missing, unfinished, of another kind, or was replaced; the latter also if reading
+            failed, since files disappear when a folder is replaced.
     """
     found = fingerprint(path, kind)
     try:

@@ -1,8 +1,8 @@
 """Locks of local folders, so that two runs never write into one.
 
-A lock is the system's: it ends with the process, however that ends, so one that a killed run left locks nobody out. It
-is held on a file in the folder. The file is deleted when the run is over, except where the run left an unfinished
-result: there it marks what else is in the folder as written by a run.
+The operating system releases a lock when the process ends, however it ends, so a killed run blocks no other one. The
+lock is held on a file in the folder. The file is deleted at the end of the run, unless the run left an unfinished
+result: then it marks the other files in the folder as written by a run.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _held: dict[str, tuple[int, Path]] = {}
 
 
 def lock_folder(folder: str) -> bool:
-    """Locks a folder until `release`; false where another run holds it.
+    """Locks a folder until `release`; returns False if another run holds it.
 
     Raises:
-        InputError: its file system has no locks, as some of networks.
+        InputError: its file system does not support locks, like some network file systems.
         OSError: the folder is missing or can't be written.
     """
     path = Path(folder).resolve() / LOCK
@@ -45,7 +45,7 @@ def lock_folder(folder: str) -> bool:
             raise InputError(
                 f"{folder}: can't be locked: {cause.strerror}; expected a folder on a file system that supports locks"
             ) from cause
-        # The run before may have deleted the file between opening and locking it; then the lock is on nothing.
+        # The previous run may have deleted the file between opening and locking it; then the lock is on a deleted file.
         if path.exists() and os.fstat(descriptor).st_ino == path.stat().st_ino:
             _held[str(path)] = (descriptor, path)
             return True
@@ -53,12 +53,12 @@ def lock_folder(folder: str) -> bool:
 
 
 def release(folder: str) -> None:
-    """Gives back the lock of a folder, if this process holds it."""
+    """Releases the lock of a folder, if this process holds it."""
     _release(str(Path(folder).resolve() / LOCK))
 
 
 def release_all() -> None:
-    """Gives back all locks of this process."""
+    """Releases all locks of this process."""
     for name in list(_held):
         _release(name)
 

@@ -1,4 +1,4 @@
-"""What is printed: control characters of crawled text are shown as escapes, so that no terminal obeys them."""
+"""Printed output: control characters of crawled text are escaped, so that no terminal interprets them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CONTROL = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""A text with its control characters as escapes `\uXXXX`, which inside of JSON stand for the same characters."""
+    r"""A text with its control characters as escapes `\uXXXX`, which mean the same characters in JSON."""
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -40,12 +40,12 @@ class _Visible:
 
 @contextmanager
 def visible_output() -> Iterator[None]:
-    """Within it, all that is printed to standard output and error shows control characters as escapes."""
+    """Escapes control characters in everything that is printed to standard output and error within the block."""
     with redirect_stdout(_Visible(sys.stdout)), redirect_stderr(_Visible(sys.stderr)):
         yield
 
 
 def clear_line() -> None:
-    """Clears the line of a terminal that shows the progress; nothing where standard error is none."""
+    """Clears the line of a terminal that shows the progress; does nothing if standard error is not a terminal."""
     if sys.stderr.isatty():
         getattr(sys.stderr, "stream", sys.stderr).write("\r\x1b[K")

@@ -1,4 +1,4 @@
-"""Carries out one stage of a plan: hands elements from operation to operation and to what is kept of them."""
+"""Executes one stage of a plan: passes elements from operation to operation, and to the materialised collections."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Outlet:
 
 @runtime_checkable
 class Holding(Protocol):
-    """A function that can make what is broadcast to it ready once for all of its bundles."""
+    """A function that can prepare its side inputs once for all of its bundles."""
 
     def hold_broadcast(self, sides: Sequence[Iterable[Any]]) -> None:
-        """Makes broadcast collections ready."""
+        """Prepares the side inputs."""
 
 
 class Tracker:
@@ -43,7 +43,7 @@ class Tracker:
         self.metrics_container: MetricsContainer | None = None
 
     def current_state(self) -> Tracker:
-        """What holds the container of metrics."""
+        """The holder of the container of metrics."""
         return self
 
     def update_metric(self, name: Any, value: Any) -> None:
@@ -53,7 +53,7 @@ class Tracker:
 
 
 class _Side:
-    """What an operation sees of a broadcast collection."""
+    """An operation's view of a side input."""
 
     def __init__(self, side: AsSideInput, elements: Iterable[Any]) -> None:
         plain = isinstance(side, AsIter)
@@ -78,7 +78,7 @@ class _Output(Receiver):
 
 
 class _Outputs(dict[Any, _Output]):
-    """Outputs by tag; those that are missing have no reader."""
+    """Outputs by tag; a missing one has no reader."""
 
     def __missing__(self, tag: Any) -> _Output:
         self[tag] = _Output((), ())
@@ -86,7 +86,7 @@ class _Outputs(dict[Any, _Output]):
 
 
 class _Running:
-    """An operation while its stage runs."""
+    """An operation of a running stage."""
 
     def __init__(self, operation: Operation, sides: list[_Side], outputs: _Outputs, tracker: Tracker) -> None:
         transform = operation.transform
@@ -108,7 +108,7 @@ class _Running:
         self.hold = self._guarded(self._hold)
 
     def _hold(self) -> None:
-        """Makes broadcast tables ready before processes that share them are forked, where the function can do so."""
+        """Prepares the side inputs before the processes that share them are forked, if the function supports it."""
         if isinstance(self._fn, Holding):
             self._fn.hold_broadcast(self._arguments)
 
@@ -131,8 +131,8 @@ class _Running:
 
 
 def _own_copy(fn: Any) -> Any:
-    """A function of which only this run changes the state, as each of Beam's workers has it."""
-    # Beam compresses by bz2 otherwise, which takes several times as long as pickling.
+    """A copy of a function whose state only this run changes, as on a Beam worker."""
+    # The default compression, bz2, takes several times as long as pickling.
     return pickler.loads(pickler.dumps(fn, use_zlib=True), use_zlib=True)
 
 
@@ -141,7 +141,7 @@ class StageRun:
 
     Args:
         stage: the stage.
-        sides: elements of a broadcast collection.
+        sides: returns the elements of a side input.
         outlets: where the elements of a collection leave the stage, None for those of the sources.
     """
 
@@ -170,12 +170,12 @@ class StageRun:
 
     @property
     def reads(self) -> bool:
-        """Whether elements stand for more than they hold, such as the names of files."""
+        """Whether elements stand for more data than they hold, such as names of files."""
         return any(isinstance(operation._fn, Holding) for operation in self._running)
 
     @contextmanager
     def set_up(self) -> Iterator[None]:
-        """Sets operations up, and takes them down in the end."""
+        """Sets up the operations, and tears them down at the end."""
         with self._tracked():
             try:
                 for operation in self._running:
@@ -186,7 +186,7 @@ class StageRun:
                     operation.teardown()
 
     def bundle(self, elements: Iterable[Any]) -> None:
-        """Takes elements as one bundle."""
+        """Processes elements as one bundle."""
         for operation in self._running:
             operation.start()
         for element in elements:
@@ -195,12 +195,12 @@ class StageRun:
             operation.finish()
 
     def hold(self) -> None:
-        """Makes broadcast tables ready for all bundles."""
+        """Prepares the side inputs for all bundles."""
         for operation in self._running:
             operation.hold()
 
     def forget_metrics(self) -> None:
-        """Sets all metrics back."""
+        """Resets all metrics."""
         for operation in self._running:
             operation.metrics.reset()
 

@@ -1,7 +1,7 @@
-"""Turns an applied Beam pipeline into stages: chains of ParDos between what has to be kept.
+"""Turns an applied Beam pipeline into stages: chains of ParDos between materialised collections.
 
-A collection is kept where it is exchanged (GroupByKey), spread (Reshuffle), broadcast, or read from several sources
-(Flatten); other elements go from one ParDo to the next within a stage. A stage reads each of its sources once.
+A collection is materialised if it is exchanged (GroupByKey), spread (Reshuffle), broadcast, or merged from several
+(Flatten); other elements pass from one ParDo to the next within a stage. A stage reads each of its sources once.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Collection = PValue
 """A PCollection; Beam's graph has them by this name."""
 
 _LEAVES = (Create, GroupByKey, Reshuffle, ReshufflePerKey)
-"""Composites that the runner carries out itself."""
+"""Composites that the runner executes itself."""
 
 
 _INNER = {"map", "merge", "gather", "read", "write", "once", "files", "exchange", "spread"}
-"""Last parts of labels that stand inside a named step."""
+"""Last parts of the labels of transforms inside a named step."""
 
 
 @dataclass(eq=False)
@@ -36,7 +36,7 @@ class Operation:
         label: its full name in the pipeline.
         transform: the ParDo.
         outputs: collections by tag; the main one has the tag None.
-        sides: the collections that are broadcast to it, and how it sees them.
+        sides: its side inputs, and how it views them.
     """
 
     label: str
@@ -50,11 +50,11 @@ class Stage:
     """Operations that run together.
 
     Attributes:
-        sources: kept collections whose elements it takes.
+        sources: materialised collections whose elements it takes.
         operations: its ParDos, each after those that feed it.
-        readers: the operations that take the elements of a collection, by collection; None stands for the sources.
-        groups: the groups that the elements of a collection go to, by collection; None stands for the sources.
-        stages_before: all stages that have to be done first.
+        readers: the operations that consume a collection, by collection; None stands for the sources.
+        groups: the groupings that a collection feeds, by collection; None stands for the sources.
+        stages_before: all stages that must run before it.
     """
 
     sources: tuple[Collection, ...]
@@ -69,21 +69,21 @@ class Stage:
         return step_name(self.operations[-1].label) if self.operations else "exchange"
 
     def side_collections(self) -> Iterator[Collection]:
-        """The collections that are broadcast to its operations."""
+        """The side inputs of its operations."""
         return (side.pvalue for operation in self.operations for side in operation.sides)
 
 
 @dataclass
 class Plan:
-    """What a pipeline is carried out by.
+    """How a pipeline is run.
 
     Attributes:
         stages: in the order in which they run.
-        constants: elements of collections that no stage makes.
-        grouped: the kept collections that hold groups.
-        parts: the kept collections that make up each collection that a stage reads or gets broadcast.
-        producers: the stages that make each collection.
-        readers: number of times that a kept collection is read.
+        constants: elements of collections that no stage produces.
+        grouped: the materialised collections that hold groups.
+        parts: the materialised collections that make up each collection that is read or broadcast.
+        producers: the stages that produce each collection.
+        readers: number of times that a materialised collection is read.
     """
 
     stages: list[Stage] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Plan:
 
 
 def step_name(label: str) -> str:
-    """The step that a label of the pipeline belongs to."""
+    """The step to which a label of the pipeline belongs."""
     parts = [part for part in label.split("/") if not part.startswith("ParDo(")]
     while len(parts) > 1 and (parts[-1] in _INNER or parts[-1].startswith("key ")):
         parts.pop()
@@ -112,7 +112,7 @@ def make_plan(pipeline: Pipeline) -> Plan:
 
 
 def primitives(applied: AppliedPTransform) -> Iterator[AppliedPTransform]:
-    """The transforms that the runner carries out, in the order in which they were applied."""
+    """The transforms that the runner executes, in the order in which they were applied."""
     if isinstance(applied.transform, _LEAVES):
         yield applied
     elif applied.parts:
@@ -123,7 +123,7 @@ def primitives(applied: AppliedPTransform) -> Iterator[AppliedPTransform]:
 
 
 def _passes_on(applied: AppliedPTransform) -> bool:
-    """Whether a transform gives back its inputs, or nothing."""
+    """Whether a transform returns its inputs, or nothing."""
     return set(applied.outputs.values()) <= set(applied.inputs)
 
 
@@ -175,7 +175,7 @@ class _Planner:
             raise _unknown(applied, "groups by windows")
         producers: set[Stage] = set()
         for part in self._plan.parts[collection]:
-            # A collection that no operation makes gets a stage that only passes it on.
+            # A collection that no operation produces gets a stage that only forwards it.
             stage, source = (self._stage_of(part), part) if part in self._open else (self._new_stage((part,)), None)
             stage.groups.setdefault(source, []).append(output)
             producers.add(stage)
@@ -207,7 +207,7 @@ class _Planner:
             self._open.add(output)
 
     def _place(self, collection: Collection, before: set[Stage]) -> tuple[Stage, Collection | None]:
-        """The stage where an operation on a collection goes, and the collection in it that it reads."""
+        """The stage that an operation on a collection joins, and the collection in it that it reads."""
         blocked = before | {stage for stage in self._plan.stages if any(stage in each.stages_before for each in before)}
         if collection in self._open and self._stage_of(collection) not in blocked:
             return self._stage_of(collection), collection

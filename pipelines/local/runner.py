@@ -1,6 +1,6 @@
 """A Beam runner for batch pipelines on one machine, made for elements that are tables.
 
-Elements go from step to step by reference, without coders, and a collection is freed after its last reader.
+Elements pass from step to step by reference, without coders, and a collection is freed after its last reader.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class LocalResult(PipelineResult):
         return str(self.state)
 
     def metrics(self) -> MetricResults:
-        """What the steps measured."""
+        """The metrics of the steps."""
         return self._metrics
 
 
@@ -88,7 +88,7 @@ class _Metrics(MetricResults):
                     totals[key] = totals[key].combine(data) if key in totals else data
 
     def query(self, filter: MetricsFilter | None = None) -> dict[str, list[MetricResult]]:  # noqa: A002
-        """Metrics by kind, those that the filter lets pass."""
+        """Metrics by kind that match the filter."""
         results: dict[str, list[MetricResult]] = {self.STRINGSETS: [], self.BOUNDED_TRIES: [], self.HISTOGRAMS: []}
         for kind, totals in self._totals.items():
             values = {key: _result(kind, total) for key, total in totals.items() if self.matches(filter, key)}
@@ -103,7 +103,7 @@ def _result(kind: str, total: Any) -> Any:
 
 
 class _Run:
-    """What a run keeps between stages."""
+    """The state of a run between stages."""
 
     def __init__(self, plan: Plan, settings: LocalSettings) -> None:
         self._plan, self._settings = plan, settings
@@ -153,7 +153,7 @@ class _Run:
             yield element
 
     def _share(self, run: StageRun, items: _Items) -> Iterator[MetricUpdates]:
-        """Runs a stage in several processes and takes what they made."""
+        """Runs a stage in several processes and collects their results."""
         run.hold()
         listed = list(items.kept())
         folder = self._settings.folder
@@ -185,7 +185,7 @@ class _Run:
         return found
 
     def _release(self, collection: Collection) -> bool:
-        """Counts a reader down; whether it was the last one."""
+        """Removes a reader; returns whether it was the last one."""
         self._left[collection] -= 1
         if self._left[collection]:
             return False
@@ -217,7 +217,7 @@ class _Items:
         self.count += len(kept)
 
     def kept(self) -> Iterator[tuple[Any, bool]]:
-        """Elements as they are kept, and whether they are groups."""
+        """Stored elements, and whether they are groups."""
         for source, drained in self._sources:
             grouped = isinstance(source, Groups)
             for item in source.drain() if drained else source.items():
@@ -227,7 +227,7 @@ class _Items:
         return (whole(item, grouped) for item, grouped in self.kept())
 
     def worth_sharing(self, *, reads: bool) -> bool:
-        """Whether there are several elements, and more in them than a process costs."""
+        """Whether there are several elements, large enough to pay for a process."""
         if self.count < 2:
             return False
         size = 0

@@ -1,7 +1,7 @@
-"""What is kept of collections between stages: by reference in memory, and beyond a bound in files.
+"""Collections between stages: held by reference in memory, and in files above a limit.
 
-A table in a file is an Arrow IPC stream, which is read by memory map. The files have no name: they are unlinked when
-they are made, so that nothing is left of them however the process ends.
+A table in a file is an Arrow IPC stream, which is memory-mapped. The files have no name: they are unlinked when they
+are created, so that none is left however the process ends.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _PAGE = mmap.ALLOCATIONGRANULARITY
 
 
 class TableFile:
-    """A file of tables, written by one process and read by any that has inherited it.
+    """A file of tables, written by one process and read by those that inherit it.
 
     Args:
-        folder: where it lies.
+        folder: its folder.
     """
 
     def __init__(self, folder: str) -> None:
@@ -33,7 +33,7 @@ class TableFile:
 
     @staticmethod
     def unnamed(folder: str) -> IO[bytes]:
-        """A new file that only this process and those that it forks can find."""
+        """A new file that only this process and its children can access."""
         return tempfile.TemporaryFile(dir=folder, prefix="semrank-", buffering=0)
 
     def write(self, table: pa.Table) -> Stored:
@@ -62,7 +62,7 @@ class TableFile:
         return Stored(self, start, content.size)
 
     def read(self, start: int, length: int) -> pa.Table:
-        """A table; its memory is given back with its last buffer."""
+        """A table; its memory is released with its last buffer."""
         first = start // _PAGE * _PAGE
         mapped = mmap.mmap(self._file.fileno(), start - first + length, offset=first, access=mmap.ACCESS_READ)
         return pa.ipc.open_stream(pa.py_buffer(mapped).slice(start - first)).read_all()
@@ -95,7 +95,7 @@ class Stored:
 
 
 def loaded(value: Any) -> Any:
-    """A kept value as it was given."""
+    """A stored value as it was added."""
     return value.load() if isinstance(value, Stored) else value
 
 
@@ -103,8 +103,8 @@ class Budget:
     """The bytes of tables that may wait in memory.
 
     Args:
-        limit: the most bytes.
-        folder: where tables lie beyond it.
+        limit: largest number of bytes.
+        folder: the folder for tables above the limit.
     """
 
     def __init__(self, limit: int, folder: str) -> None:
@@ -112,7 +112,7 @@ class Budget:
         self._waiting = 0
 
     def take(self, value: Any, file: TableFile | None) -> tuple[Any, TableFile | None]:
-        """A value as it is kept, and the file that it lies in, if it does."""
+        """A value as it is stored, and its file, if it is in one."""
         if not isinstance(value, pa.Table):
             return value, file
         size = value.nbytes
@@ -123,13 +123,13 @@ class Budget:
         return file.write(value), file
 
     def give(self, value: Any) -> None:
-        """Counts down a value that waits no longer."""
+        """Subtracts a value that no longer waits."""
         if isinstance(value, pa.Table):
             self._waiting -= value.nbytes
 
 
 def whole(item: Any, grouped: bool) -> Any:
-    """An element of which tables may lie in files."""
+    """An element whose tables may be in files."""
     if grouped:
         key, values = item
         return key, [loaded(value) for value in values]
@@ -139,7 +139,7 @@ def whole(item: Any, grouped: bool) -> Any:
 
 
 def nbytes(item: Any) -> int | None:
-    """Bytes of the tables in an element or group as it is kept; None where there are no tables."""
+    """Bytes of the tables in a stored element or group; None if it has no tables."""
     if isinstance(item, pa.Table | Stored):
         return int(item.nbytes)
     if not isinstance(item, tuple) or len(item) != 2:

@@ -1,7 +1,7 @@
-"""Shares the elements of a stage among processes that are forked for it.
+"""Distributes the elements of a stage among forked processes.
 
-A worker inherits what the stage needs, broadcast tables made ready included, takes one element after the other, and
-writes the tables that it makes into a file. What it sends back are places in that file, other elements, and metrics.
+A worker inherits what the stage needs, including prepared side inputs, processes one element after the other, and
+writes the tables that it produces to a file. It sends back positions in that file, other elements, and metrics.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PARENT_DEATH_SIGNAL = 1
 _POLL_SECONDS = 0.2
 
 CAN_FORK = sys.platform == "linux"
-"""Elsewhere system libraries do not promise to work in forked processes."""
+"""On other systems, libraries are not guaranteed to work in forked processes."""
 
 
 class Tickets:
@@ -50,18 +50,18 @@ class Tickets:
             yield int.from_bytes(ticket, "little")
 
     def taken(self) -> int:
-        """How many were given out."""
+        """Number of positions given out."""
         return min(self._count, os.lseek(self._file.fileno(), 0, os.SEEK_CUR) // _TICKET)
 
 
 @dataclass
 class Work:
-    """What a worker has done.
+    """The result of a worker.
 
     Attributes:
-        made: the elements that it made, for each receiver, with places in its file for tables.
+        made: the elements that it produced, by receiver, with positions in its file for tables.
         metrics: of its operations.
-        error: what ended it, or None.
+        error: the error that ended it, or None.
     """
 
     made: dict[int, list[Any]]
@@ -70,7 +70,7 @@ class Work:
 
 
 class Box:
-    """Keeps elements that a worker makes, tables in its file."""
+    """Stores the elements that a worker produces, tables in its file."""
 
     def __init__(self, file: TableFile) -> None:
         self._file = file
@@ -86,7 +86,7 @@ class Box:
 
 
 def found_in(element: Any, file: TableFile) -> Any:
-    """An element that a worker sent, with its places in the worker's file."""
+    """An element from a worker, with its positions in the worker's file."""
     if isinstance(element, Stored):
         return element.inside(file)
     if isinstance(element, tuple) and len(element) == 2 and isinstance(element[1], Stored):
@@ -160,7 +160,7 @@ def _lost(status: int) -> str:
 
 
 def _work(parent: int, file: TableFile, work: Callable[[TableFile], Work], sender: int) -> NoReturn:
-    """The life of a worker, which never returns to its caller's code."""
+    """Runs a worker; never returns to the caller."""
     status = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -181,7 +181,7 @@ def _work(parent: int, file: TableFile, work: Callable[[TableFile], Work], sende
 
 
 def _end_with(parent: int) -> None:
-    """Has the system kill this process when its parent dies."""
+    """Asks the system to kill this process when its parent dies."""
     ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)

@@ -1,11 +1,11 @@
-"""Content that a visit found at another URL: revisits whose payload an earlier record of another URL has.
+"""Content that is stored at another URL: revisits whose payload is in an earlier record of another URL.
 
-Such a visit gives a row of `PAGES` without content and a row of `BORROWED`, which tells where the content is: by its
-digest, or by the URL and time of the record that has it (WARC 1.1, 5.6 to 5.8 and 6.7). Three steps bring them
-together. `wanted_content` is broadcast: it says which content is asked for. Each partition of URLs then gives what it
-has of it (`lent_content`) and the pages that still need some (`open_requests`). `borrowed_content` meets both in one
-exchange by the content asked for, and `with_borrowed` puts it into the pages. Without such visits nothing is exchanged.
-Results depend on the rows alone, not on partitions or their order.
+Such a visit is a row of `PAGES` without content and a row of `BORROWED`, which refers to the content by its digest, or
+by the URL and time of the record that has it (WARC 1.1, 5.6 to 5.8 and 6.7). Three steps resolve the reference.
+`wanted_content`, the content that is requested, is broadcast. Each partition of URLs then returns the content that it
+has (`lent_content`) and the pages that still need some (`open_requests`). Both are exchanged by the requested content
+and joined (`borrowed_content`), and `with_borrowed` adds the content to the pages. Without such visits nothing is
+exchanged. Results depend on the rows only, not on partitions or their order.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from semrank.transforms.columnar.arrays import column_array, group_starts, int64
 from semrank.transforms.columnar.ids import text_ids
 
 CONTENT = ("title", "text", "language")
-"""Columns of `PAGES` that are borrowed; links are not, since a reference may lead elsewhere from another URL."""
+"""Columns of `PAGES` that are borrowed; links are not, since relative references depend on the URL."""
 
 WANTED_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("key", "request", "first", "last")])
-"""A content asked for: its key, where requests for it meet, and the smallest and largest id of the URLs that ask."""
+"""A requested content: its key, the key of its requests, and the smallest and largest id of the requesting URLs."""
 
 _PAGE_CONTENT = [PAGES.schema.field(name) for name in CONTENT]
 _KEYS = [pa.field("request", pa.int64()), pa.field("place", pa.int64())]
 _ASKING = [pa.field("url", pa.string()), pa.field("rank", pa.int64())]
 REQUEST_SCHEMA = pa.schema([*_ASKING, *_KEYS])
-"""What a page asks for, the best first: requests of rank 0, then 1, ..."""
+"""The requests of a page, the best first: rank 0, then 1, ..."""
 
 LENT_SCHEMA = pa.schema([pa.field("request", pa.int64()), pa.field("key", pa.int64()), *_PAGE_CONTENT])
 BORROWED_CONTENT_SCHEMA = pa.schema([*_ASKING, pa.field("url_id", pa.int64()), *_PAGE_CONTENT])
 
 REQUESTS_AT_ONCE = 1024
-"""Requests that are answered together: one content may be asked for by very many URLs."""
+"""Requests that are answered together: very many URLs may request the same content."""
 
 _VISIT = ["url", "fetched_at", "content_digest"]
 _FIRST_ERROR = 400
 OLDEST = -(1 << 62)
-"""The time of what has none."""
+"""The time of captures without one."""
 
 
 def _places(urls: pa.ChunkedArray, times: pa.ChunkedArray) -> pa.Array:
-    """Keys of captures by URL and time, int64[n]; null where either is unknown."""
+    """Keys of captures by URL and time, int64[n]; null if either is unknown."""
     return _keys(pc.binary_join_element_wise(urls, times.cast(pa.int64()).cast(pa.string()), "\x1f"))
 
 
@@ -55,9 +55,9 @@ def _keys(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def keyed_requests(borrowed: pa.Table) -> pa.Table:
-    """Rows of `BORROWED` with the id of their URL and the keys of what they ask for.
+    """Rows of `BORROWED` with the id of their URL and the keys of the requested content.
 
-    `place` is the key by URL and time, null where they are not told; `request` is the key by digest, else `place`.
+    `place` is the key by URL and time, null if these are unknown; `request` is the key by digest, else `place`.
     """
     place = _places(borrowed["original_url"], borrowed["original_at"])
     request = pc.coalesce(_keys(borrowed["content_digest"]), place)
@@ -66,7 +66,7 @@ def keyed_requests(borrowed: pa.Table) -> pa.Table:
 
 
 def wanted_rows(requests: pa.Table) -> pa.Table:
-    """What keyed requests ask for, a table of `WANTED_SCHEMA`."""
+    """The content that keyed requests refer to, a table of `WANTED_SCHEMA`."""
     parts = [
         pa.table([requests[key], requests["request"], requests["url_id"], requests["url_id"]], schema=WANTED_SCHEMA)
         for key in ("request", "place")
@@ -76,7 +76,7 @@ def wanted_rows(requests: pa.Table) -> pa.Table:
 
 
 def wanted_content(wanted: pa.Table | None) -> pa.Table:
-    """All that is asked for, each once; a table of `WANTED_SCHEMA`."""
+    """All requested content, each once; a table of `WANTED_SCHEMA`."""
     if wanted is None:
         return WANTED_SCHEMA.empty_table()
     merged = wanted.group_by(["key", "request"]).aggregate([("first", "min"), ("last", "max")])
@@ -84,12 +84,12 @@ def wanted_content(wanted: pa.Table | None) -> pa.Table:
 
 
 def lent_content(captures: pa.Table, wanted: pa.Table | None) -> pa.Table:
-    """What captures tell of the content asked for, a table of `LENT_SCHEMA`.
+    """The requested content of captures, a table of `LENT_SCHEMA`.
 
     Args:
         captures: captures of a partition's URLs (`PAGES`).
-        wanted: all that is asked for (`WANTED_SCHEMA`). What only the URL that has it asks for, as in most logs of
-            recrawls, is not lent: its page has it anyway.
+        wanted: all requested content (`WANTED_SCHEMA`). Content that is requested by its own URL only, as in most logs
+            of recrawls, is not lent: its page has it anyway.
     """
     if wanted is None or not wanted.num_rows:
         return LENT_SCHEMA.empty_table()
@@ -119,7 +119,7 @@ def is_alive(pages: pa.Table) -> pa.ChunkedArray:
 
 
 def _best(lent: pa.Table, *keys: str) -> pa.Table:
-    """One row of equal keys: with a text if any has one, then the one that sorts last."""
+    """One row for each key: one with a text if there is one, of these the last in order."""
     ordered = pa.table({name: lent[name] for name in keys})
     for name in ("text", "title", "language"):
         ordered = ordered.append_column(f"has_{name}", lent[name].is_valid().cast(pa.int8()))
@@ -133,15 +133,15 @@ def _best(lent: pa.Table, *keys: str) -> pa.Table:
 def open_requests(
     requests: pa.Table | None, newest: pa.Table, shown: pa.Table, history: pa.Table | None = None
 ) -> pa.Table:
-    """The pages that need content of another URL, with what they ask for (`REQUEST_SCHEMA`), sorted by URL and rank.
+    """The requests of pages that need content of another URL (`REQUEST_SCHEMA`), sorted by URL and rank.
 
-    A page asks for what its visits of this kind found, unless the capture that its content is from or another visit
-    that found the same as that is newer; for what its newest visit found first. A page that is gone needs none.
+    A page requests the content of its visits of this kind, the newest first, unless the capture with its content, or
+    another visit that found the same content, is newer. A page that is gone needs none.
 
     Args:
         requests: keyed requests of a partition's URLs.
         newest: the newest capture of each URL (`PAGES`).
-        shown: the capture that each page's content is from, in the same order (`PAGES`).
+        shown: the capture with each page's content, in the same order (`PAGES`).
         history: visits that found what an earlier one had found at the same URL (`HISTORY`).
     """
     if requests is None:
@@ -176,12 +176,12 @@ def open_requests(
 
 
 def known_times(times: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times in microseconds since 1970, int64[n]; those that are unknown are older than any."""
+    """Times in microseconds since 1970, int64[n]; unknown ones are older than all others."""
     return pc.fill_null(times.cast(pa.int64()), OLDEST)
 
 
 def borrowed_content(requests: pa.Table | None, lent: pa.Table | None) -> Iterator[pa.Table]:
-    """The content that requests get (`BORROWED_CONTENT_SCHEMA`): the one with their digest, else the one at the place.
+    """The content for requests (`BORROWED_CONTENT_SCHEMA`): by their digest, else by URL and time.
 
     Args:
         requests: open requests (`REQUEST_SCHEMA`) of a partition of requests.
@@ -204,14 +204,14 @@ def borrowed_content(requests: pa.Table | None, lent: pa.Table | None) -> Iterat
 
 
 def best_content(content: pa.Table) -> pa.Table:
-    """Of the content that each page of a partition is given (`BORROWED_CONTENT_SCHEMA`) that of the smallest rank."""
+    """The content with the smallest rank for each page of a partition (`BORROWED_CONTENT_SCHEMA`)."""
     ordered = content.sort_by([("url", "ascending"), ("rank", "ascending")]).combine_chunks()
     number = np.asarray(column_array(ordered["url"]).dictionary_encode().indices, dtype=np.int64)
     return ordered.take(pa.array(group_starts(number)))
 
 
 def with_borrowed(pages: pa.Table, borrowed: pa.Table | None) -> pa.Table:
-    """Pages with the content that they borrow; a borrowed text replaces what older captures of the page tell.
+    """Pages with the content that they borrow; it replaces content of older captures of the page.
 
     Args:
         pages: pages of a partition (`PAGES`).

@@ -1,10 +1,9 @@
-"""From the rows of all sources to a snapshot: one row a page, links and clicks at the addresses that pages moved to.
+"""Merges the rows of all sources into a snapshot: one row per page, links and clicks at the pages' current addresses.
 
-The newest record of a canonical URL is its page, and the links of older ones are left out, unless the newest tells
-nothing of its content; what older ones say of their content is kept as history. Links that were read from no capture of
-a page, as those of a table, always count. Redirects and refreshes are aliases: a link or click to the old address
-counts for the new one. Which rows come out, and in which order, depends on the rows alone, not on files, partitions or
-their order.
+The newest record of a canonical URL is its page. Links of older records are left out, unless the newest one has no
+content; the digests of older content are kept as history. Links that do not come from a capture of a page, such as
+those of a table, always count. Redirects and refreshes are aliases: a link or click to the old address counts for the
+new one. The rows and their order depend on the input rows only, not on files, partitions or their order.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ from semrank.transforms.crawls.borrowed import OLDEST, known_times
 from semrank.transforms.crawls.pages import META_REFRESH, REDIRECT, page_states
 
 MAX_HOPS = 20
-"""Aliases followed from one address, the bound of browsers (Fetch standard, HTTP-redirect fetch)."""
+"""Maximum number of aliases that are followed from an address, as in browsers (Fetch standard, HTTP-redirect fetch)."""
 
 MOVE_SCHEMA = pa.schema(
     [pa.field("url_id", pa.int64()), pa.field("url", pa.string()), pa.field("target_url", pa.string())]
 )
-"""An address, with its id, and the one that it finally leads to."""
+"""An address with its id, and its final target."""
 
 BALANCE_SCHEMA = pa.schema(
     [
@@ -51,17 +50,17 @@ BALANCE_SCHEMA = pa.schema(
         pa.field("count", pa.int64()),
     ]
 )
-"""What became of the records of a file: kind is one of `records`, `used`, `rejected`, `ignored`, `rows`, `counters`.
+"""Counts of the records of a file; kind is `records`, `used`, `rejected`, `ignored`, `rows` or `counters`.
 
-Rows of no file tell of rows of a table: how many are `outdated`, how many addresses `moved`, and how many pages
+Rows without a file count rows of a table: how many are `outdated`, how many addresses `moved`, and how many pages
 `borrowed` their content.
 """
 
 BALANCE = "balance"
-"""Name of outputs that are tables of `BALANCE_SCHEMA`."""
+"""Tag of outputs that are tables of `BALANCE_SCHEMA`."""
 
 LENT, REQUESTS = "lent", "requests"
-"""Names of outputs that are tables of `borrowed.LENT_SCHEMA` and `borrowed.REQUEST_SCHEMA`."""
+"""Tags of outputs that are tables of `borrowed.LENT_SCHEMA` and `borrowed.REQUEST_SCHEMA`."""
 
 _CONTENT = ("title", "text", "keywords", "language")
 _FIRST_ERROR = 400
@@ -73,13 +72,13 @@ def with_id(table: pa.Table, column: str = "url", name: str = "url_id") -> pa.Ta
 
 
 class Newest(NamedTuple):
-    """The rows of several URLs brought to one a URL.
+    """The rows of several URLs merged to one per URL.
 
     Attributes:
-        pages: what is known of each page, sorted by URL (`PAGES`).
-        history: what other captures say of their content, sorted by URL, time and digest (`HISTORY`).
-        newest: what the newest capture alone says of each page (`PAGES`).
-        shown: the capture that the page's content is from (`PAGES`); of most pages the newest.
+        pages: the merged page of each URL, sorted by URL (`PAGES`).
+        history: the content digests of other captures, sorted by URL, time and digest (`HISTORY`).
+        newest: the newest capture of each page alone (`PAGES`).
+        shown: the capture that has the page's content (`PAGES`), usually the newest.
     """
 
     pages: pa.Table
@@ -89,15 +88,15 @@ class Newest(NamedTuple):
 
 
 def newest_pages(pages: pa.Table) -> Newest:
-    """The newest row of each URL, and what the others say of their content.
+    """The newest row of each URL, and the content digests of the others.
 
     Rows are compared by time, an unknown time being the oldest; then by digest, title, text and status, so that the
-    choice does not depend on the order of rows. Rows of one fetch fill each other's gaps. A newest row that tells no
-    text, as those of indexes and crawlers' lists, takes none away: title, text, keywords and language are those of the
-    newest row that tells them, unless the page is gone. An empty text is one: the page has none or asks not to be read.
+    choice does not depend on the order of rows. Rows of the same fetch complete each other. If the newest row has no
+    text, as in indexes and crawlers' lists, then title, text, keywords and language are those of the newest row that
+    has them, unless the page is gone. An empty text counts as text: the page has none or asks not to be indexed.
 
     Args:
-        pages: all rows of the URLs that stand in it (`PAGES`).
+        pages: all rows of the URLs that occur in it (`PAGES`).
     """
     ordered = _ordered(pages)
     starts = group_starts(_runs(column_array(ordered["url"])))
@@ -134,15 +133,15 @@ def _ordered(pages: pa.Table) -> pa.Table:
 
 
 def _same_times(times: pa.ChunkedArray, first: Int64s) -> Bools:
-    """Whether each row's time is known and that of the row at `first`."""
+    """Whether each row's time is known and equals that of the row at `first`."""
     known = known_times(times).to_numpy()
     return np.asarray((known == known[first]) & (known != OLDEST), dtype=np.bool_)
 
 
 def _filled(ordered: pa.Table, starts: Int64s, fetch: Int64s) -> pa.Table:
-    """The rows at `starts`, what is null there taken from further rows of the same fetch.
+    """The rows at `starts`, their nulls filled from further rows of the same fetch.
 
-    A crawl archive's text and metadata come as records of their own, each knowing a part of one page.
+    Text and metadata of a page are separate records in crawl archives, each with some of its columns.
 
     Args:
         ordered: rows in the order of preference.
@@ -161,7 +160,7 @@ def _first_rows(page: Int64s, starts: Int64s) -> Int64s:
     """The first row of each page, the one at `starts` for pages without any.
 
     Args:
-        page: page that each row counts for, or -1.
+        page: the page of each row, or -1.
         starts: a row of each page.
     """
     rows = np.flatnonzero(page >= 0)
@@ -181,7 +180,7 @@ def _without_empty(pages: pa.Table) -> pa.Table:
 
 
 def _runs(values: pa.Array) -> Int64s:
-    """Numbers that change where a sorted array's value does."""
+    """Numbers of the runs of equal values in a sorted array."""
     if not len(values):
         return np.zeros(0, dtype=np.int64)
     changes = pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)).to_numpy(zero_copy_only=False)
@@ -189,11 +188,11 @@ def _runs(values: pa.Array) -> Int64s:
 
 
 def found_again(pages: pa.Table, history: pa.Table) -> pa.Table:
-    """Captures whose content the newest visit of their URL found again, although a later one had found another or none.
+    """Captures whose content the newest visit of their URL found again after a later capture had found another or none.
 
     Args:
-        pages: all rows of the URLs that stand in it (`PAGES`).
-        history: visits that tell the digest of what they found (`HISTORY`).
+        pages: all rows of the URLs that occur in it (`PAGES`).
+        history: visits with the digest of the content (`HISTORY`).
 
     Returns:
         Rows of `PAGES` with the time of that visit.
@@ -232,17 +231,17 @@ def page_partition(
     """The pages, aliases and history of one partition of URLs, and the links of its pages' newest captures.
 
     Args:
-        pages: rows of `PAGES`; an input without rows is None.
+        pages: rows of `PAGES`; None if there are no rows, like all inputs.
         aliases: rows of `ALIASES`.
         history: rows of `HISTORY`.
         captured: links with their captures (`LINKS` and `CAPTURES`).
-        requests: keyed requests of these pages for content of other URLs.
-        wanted: what pages of all partitions ask for (`borrowed.WANTED_SCHEMA`).
+        requests: keyed requests of these pages for the content of other URLs.
+        wanted: the content that pages of all partitions request (`borrowed.WANTED_SCHEMA`).
 
     Yields:
-        (table name, table), all but the links sorted by URL; an alias that is older than the page found at its address
-        is left out, and so are links of older captures, which a table `balance` counts. `requests` are those that are
-        still open, and `lent` is what these pages have of the content that others ask for.
+        (table name, table), all but the links sorted by URL. Aliases that are older than the page at their address are
+        left out, and so are links of older captures, which a table `balance` counts. `requests` are the unanswered
+        ones, and `lent` is the content of these pages that others request.
     """
     found = Newest(PAGES.empty(), HISTORY.empty(), PAGES.empty(), PAGES.empty())
     past = [] if history is None else [history.select(HISTORY.schema.names).cast(HISTORY.schema)]
@@ -266,17 +265,17 @@ def page_partition(
 
 
 def current_links(captured: pa.Table, newest: pa.Table, shown: pa.Table) -> pa.Table:
-    """The links (`LINKS`) of those captures that pages show.
+    """The links (`LINKS`) of the captures that match their pages.
 
-    A capture is shown if its time is that of the page's newest capture, or its content is, as the digests say: a newer
-    record that found the same content, even one that tells no links, leaves the older one's as they are. Captures whose
-    time is unknown are shown by a row without a time that says what they say. Where no link is from the newest capture,
-    those of the capture that the page's content is from count.
+    A capture matches if it has the time or the content digest of the page's newest capture: a newer record of the same
+    content, even one without links, keeps the older one's links. Captures whose time is unknown match a page without a
+    time that is equal otherwise. If no link is from the newest capture, those of the capture with the page's content
+    count.
 
     Args:
         captured: links with their captures (`LINKS` and `CAPTURES`).
         newest: the newest capture of each URL (`PAGES`); links of other URLs are kept.
-        shown: the capture that the content is from, in the same order (`PAGES`).
+        shown: the captures with the content, in the same order (`PAGES`).
     """
     rows = _places(captured["source_url"], newest["url"])
     known = rows >= 0
@@ -290,13 +289,13 @@ def current_links(captured: pa.Table, newest: pa.Table, shown: pa.Table) -> pa.T
 
 
 def _places(urls: pa.ChunkedArray, among: pa.ChunkedArray) -> Int64s:
-    """Where each URL stands among distinct ones, int64[n]; -1 for those that are not among them."""
+    """The position of each URL among distinct ones, int64[n]; -1 if it is not among them."""
     found = pc.index_in(column_array(urls), value_set=column_array(among))
     return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
 
 
 def _are_of(captured: pa.Table, captures: pa.Table, rows: Int64s) -> Bools:
-    """Which links are from the capture that is at their row of `captures`; none where the row is -1."""
+    """Whether each link is from the capture at its row of `captures`; False if the row is -1."""
     chosen = pa.array(np.maximum(rows, 0), mask=rows < 0)
     own = {name: column_array(captures[name]).take(chosen) for name in ("fetched_at", "content_digest")}
     dated = np.asarray(column_array(captures["fetched_at"]).is_valid())
@@ -324,10 +323,10 @@ def _current_aliases(aliases: pa.Table, pages: pa.Table) -> pa.Table:
 
 
 def moves(aliases: pa.Table | None) -> pa.Table:
-    """Where addresses finally lead, a table of `MOVE_SCHEMA`.
+    """The final targets of addresses, a table of `MOVE_SCHEMA`.
 
-    Of several aliases of an address the newest counts, of equally new ones the one with the smallest target. A chain is
-    followed for `MAX_HOPS` steps; one that comes back to itself leads nowhere, its addresses stay as they are.
+    The newest alias of an address counts, ties are broken by the smallest target. A chain is followed for at most
+    `MAX_HOPS` steps; addresses of a cycle stay as they are.
 
     Args:
         aliases: all aliases (`ALIASES`), or None.
@@ -356,7 +355,7 @@ def moves(aliases: pa.Table | None) -> pa.Table:
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """`moves` made ready for look-up: addresses in the order of their ids, and where they lead."""
+    """`moves` for look-up: addresses in the order of their ids, and their targets."""
 
     ids: Int64s
     urls: pa.Array
@@ -369,7 +368,7 @@ class Moves:
         return cls(int64s(ordered["url_id"]), column_array(ordered["url"]), column_array(ordered["target_url"]))
 
     def apply(self, table: pa.Table, column: str) -> tuple[pa.Table, int]:
-        """A table with a column's addresses replaced by where they lead, and how many were."""
+        """A table with the addresses of a column replaced by their targets, and the number of replaced ones."""
         if not len(self.ids) or not table.num_rows:
             return table, 0
         encoded = column_array(table[column]).dictionary_encode()
@@ -387,7 +386,7 @@ class Moves:
         )
 
     def _places(self, urls: pa.Array) -> Int64s:
-        """Where URLs are among those that moved, -1 for others; by their ids, and by themselves where these collide."""
+        """Positions of URLs among those that moved, -1 for others; by id, and by string if ids collide."""
         place = positions(self.ids, text_ids(urls))
         same = pc.equal(self.urls.take(pa.array(place, mask=place < 0)), urls)
         if pc.all(same).as_py() is False:
@@ -396,7 +395,7 @@ class Moves:
 
 
 def moved_links(links: pa.Table, prepared: Moves) -> Iterator[tuple[str, pa.Table]]:
-    """Links with moved targets and the id of their source; a link that comes to lead to its own page stays."""
+    """Links with moved targets and the id of their source; links that now lead to their own page are kept."""
     table, count = prepared.apply(links, "target_url")
     yield MAIN, with_id(table, "source_url", "source_id")
     yield BALANCE, _event("moved", LINKS.name, count)
@@ -410,7 +409,7 @@ def moved_clicks(clicks: pa.Table, prepared: Moves) -> Iterator[tuple[str, pa.Ta
 
 
 def chosen_content(content: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The content that pages of a partition borrow, and how many do."""
+    """The content that pages of a partition borrow, and the number of these pages."""
     best = borrowed.best_content(content)
     yield MAIN, best
     yield BALANCE, _event("borrowed", PAGES.name, best.num_rows)
@@ -426,7 +425,7 @@ def link_rows(rows: pa.Table) -> pa.Table:
 
 
 def click_rows(rows: pa.Table) -> pa.Table:
-    """The clicks of one partition of users, sorted; each is kept, equal ones too."""
+    """The clicks of one partition of users, sorted; equal ones are kept."""
     flat = rows.select(CLICKS.schema.names)
     words = pc.binary_join(pc.cast(flat["keywords"].combine_chunks(), pa.list_(pa.string())), "\x1f")
     keyed = flat.append_column("_words", words)
@@ -441,7 +440,7 @@ def reject_rows(rows: pa.Table) -> pa.Table:
 
 
 def summed_balance(balance: pa.Table | None) -> pa.Table:
-    """Counts added by file, kind and name, sorted; a table of `BALANCE_SCHEMA`."""
+    """Sums of counts by file, kind and name, sorted; a table of `BALANCE_SCHEMA`."""
     if balance is None:
         return BALANCE_SCHEMA.empty_table()
     names = [name for name in BALANCE_SCHEMA.names if name != "count"]

@@ -1,7 +1,7 @@
-"""Marks on addresses that generators seem to bring forth without end.
+"""Marks addresses that seem to be generated without end.
 
 Nothing is dropped: a mark is a row of `rejects` with the stage `trap`, one for each family of addresses, and the rows
-of the addresses stay. A family is what a generator varies:
+of the addresses are kept. A family is a set of addresses that a generator may produce:
 
 | reason | family | marked when |
 |---|---|---|
@@ -10,9 +10,8 @@ of the addresses stay. A family is what a generator varies:
 | trap-endless-numbers | addresses equal but for their numbers, with a word of calendars | there are `MIN_FAMILY` |
 | trap-facets | addresses of a path with three parameters or more | `MIN_FAMILY`, `MIN_SHAPES` sets of parameters |
 
-Large families are counted on a sample of one address in `SAMPLE`, chosen by the address itself, so the estimate does
-not depend on how addresses are spread over workers. Repeated segments are what Heritrix's and Nutch's default filters
-stop.
+Large families are counted on a sample of one address in `SAMPLE`, chosen by the hash of the address, so the estimate
+does not depend on the distribution over workers. The default filters of Heritrix and Nutch stop repeated segments, too.
 """
 
 from __future__ import annotations
@@ -32,22 +31,22 @@ STAGE = "trap"
 REPEATING, DEEP, ENDLESS, FACETS = "trap-repeating-path", "trap-deep-path", "trap-endless-numbers", "trap-facets"
 
 MAX_SEGMENTS = 32
-"""Path segments beyond which no site sorts its pages by hand."""
+"""Largest number of path segments of pages that are organised by hand."""
 
 REPETITIONS = 3
-"""Repetitions of a run of segments that make a trap; two happen in honest paths (`/news/news/`)."""
+"""Repetitions of a run of segments that make a trap; two occur in regular paths (`/news/news/`)."""
 
 MAX_RUN = 4
-"""Segments of the longest run that is looked for."""
+"""Segments of the longest run that is searched for."""
 
 MIN_FAMILY = 1_000
-"""Addresses of a family that make a trap: a calendar that shows three years day by day has as many."""
+"""Addresses of a family that make a trap: as many as a calendar of three years has days."""
 
 MIN_SHAPES = 8
-"""Sets of parameters that make filters combined at will: three independent filters have as many."""
+"""Sets of parameters that indicate freely combined filters: as many as three independent filters give."""
 
 SAMPLE = 8
-"""One address in this many is counted, in families that have to be large."""
+"""One of so many addresses is counted in families that must be large."""
 
 CANDIDATES_SCHEMA = pa.schema(
     [
@@ -123,7 +122,7 @@ def _paths(urls: pa.Array) -> pa.Table:
 
 
 def repeated_run(segments: list[str]) -> list[str] | None:
-    """The shortest, then first, run of at most `MAX_RUN` segments that stands `REPETITIONS` times in a row.
+    """The shortest, then first, run of at most `MAX_RUN` segments that occurs `REPETITIONS` times in a row.
 
     Empty segments don't count as a run of their own.
     """

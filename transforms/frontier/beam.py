@@ -129,7 +129,7 @@ class HoldToDepth(beam.PTransform[Any, Any]):
             tags=(MAIN, depth.OUTER),
             holds=HARVEST,
         )
-        # A pass has a side input that follows from the pass before: Beam's runner in one process would fuse them.
+        # The side input of a pass depends on the pass before: Beam's runner in one process would fuse them.
         inner = links[MAIN] | "spread links of harvest" >> beam.Reshuffle()
         for number in range(1, self._most):
             found = inner | MapTables(
@@ -201,7 +201,7 @@ class WriteFrontier(beam.PTransform[Any, Any]):
         )
 
     def _held_to_caps(self, rows: Collection) -> Collection:
-        """Rows with what holds them back; see `transforms.frontier.budgets`."""
+        """Rows with `held_back`; see `transforms.frontier.budgets`."""
         limits = self._limits
         if not limits.caps:
             return rows | MapTables(  # type: ignore[no-any-return]
@@ -246,7 +246,7 @@ class WriteFrontier(beam.PTransform[Any, Any]):
         share = gathered | GatherTables(
             "share budget", partial(_shares, budget=budget, refresh_share=self._limits.refresh_share)
         )
-        # No host gets more than the whole budget, so a part need not send more of one.
+        # No host gets more than the whole budget, so a part need not send more rows of a host.
         best = rows | MapTables("best in part for budget", partial(_best_of_pools, most=budget))
         return {"rows": best} | MergePartitions(  # type: ignore[no-any-return]
             "hold to budget",

@@ -1,10 +1,10 @@
 """Which URLs a round selects: caps of hosts and domains, a budget shared among hosts, and among new and known pages.
 
-A URL is eligible if it leads to the public web, is inside of the scope (`rules`), its page is not gone, it is new or
-known pages are asked for, and its score is above the threshold, if there is one. Eligible URLs are held to the caps in
-this order: of each host the best, of each registrable domain the best of those, of the budget each host's share of
-those. Best means first in the frontier's order. Each cap is exact on a cluster: a part sends its best of each group
-only, since no other row of it can be among the best of all.
+A URL is eligible if it is on the public web and inside the scope (`rules`), its page is not gone, it is new or known
+pages are allowed, and its score is above the threshold, if there is one. The caps apply to eligible URLs in this order:
+the best of each host, of these the best of each registrable domain, of these each host's share of the budget. Best
+means first in the frontier's order. Each cap is exact on a cluster: a part sends only its best rows of each group,
+since no other row of it can be among the best of all.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ PICK_SCHEMA = pa.schema(
 """An eligible URL."""
 
 POOL_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("host_id", "pool", "urls")])
-"""Number of a host's eligible URLs of a pool that the caps leave, or its share of the budget."""
+"""Number of a host's eligible URLs in a pool after the caps, or its share of the budget."""
 
-"""A host's part in the budget grows with its quality, which is above 0."""
+"""Quality of hosts, above 0; shares of the budget are proportional to it."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ class Limits:
     """What a round may select.
 
     Attributes:
-        threshold: gamma; only a score above it is selected; None selects whatever the score is.
-        max_urls: most URLs in all, the best ones, or None.
-        max_per_host: most URLs of a host, or None.
-        max_per_domain: most URLs of a registrable domain, or None.
+        threshold: gamma; only scores above it are selected; None for no threshold.
+        max_urls: largest number of URLs, or None.
+        max_per_host: largest number of URLs of a host, or None.
+        max_per_domain: largest number of URLs of a registrable domain, or None.
         budget: number of URLs to select, shared among hosts, or None.
-        refresh_share: part of `budget` or `max_urls` that is for pages that were fetched before, or None where pages
-            are selected by their rank alone; what one pool does not use is for the other.
-        known: whether pages may be selected whose time of fetch the snapshot has.
+        refresh_share: share of `budget` or `max_urls` for pages that were fetched before, or None to select by rank
+            only; what one pool does not use is given to the other.
+        known: whether pages with a known time of fetch may be selected.
         private: whether URLs of the crawler's own network may be selected.
         rules: the scope of the crawl.
     """
@@ -99,7 +99,7 @@ class Limits:
 
 
 def priority(rows: pa.Table) -> Float64s:
-    """What the frontier is ordered by: the score, times the probability that the page changed where that counts."""
+    """The key of the frontier's order: the score, for refreshes times the probability that the page changed."""
     return np.asarray(
         pc.multiply(rows["score"], pc.fill_null(rows["change_probability"], 1.0)).to_numpy(), dtype=np.float64
     )
@@ -119,13 +119,13 @@ def pools(rows: pa.Table) -> Int64s:
 def is_dated(rows: pa.Table) -> pa.Array:
     """Whether the snapshot has the time when each page was fetched, bool[n].
 
-    A page without a time comes from a collection; whether a crawl has it is unknown, so it may be selected.
+    A page without a time comes from a collection. It is unknown whether the crawl has it, so it may be selected.
     """
     return column_array(pc.is_valid(rows["last_fetched_at"]))
 
 
 def first_reasons(rows: pa.Table, limits: Limits) -> pa.Array:
-    """Why a row is not eligible, string[n]; null where it is."""
+    """Why a row is not eligible, string[n]; null if it is."""
     reasons = pa.nulls(rows.num_rows, pa.string())
     if limits.threshold is not None:
         reasons = pc.if_else(pc.less_equal(rows["score"], limits.threshold), THRESHOLD, reasons)
@@ -147,7 +147,7 @@ def _suffixes() -> PublicSuffixList:
 
 
 def domains_of(hosts: pa.Array) -> pa.Array:
-    """The registrable domain of each host by the public suffix list; the host itself where it has none; string[n]."""
+    """The registrable domain of each host by the public suffix list, or the host itself if it has none, string[n]."""
     encoded = column_array(hosts).dictionary_encode()
     suffixes = _suffixes()
     names = [
@@ -184,7 +184,7 @@ def best_of_groups(rows: pa.Table, group: Int64s, limit: int | Int64s) -> pa.Tab
     Args:
         rows: a table of `PICK_SCHEMA`.
         group: group of each row, int64[n].
-        limit: how many, of every group or of each row's.
+        limit: number of rows of a group, one for all groups or one for each row's group.
     """
     order = rank_order(rows["priority"].to_numpy(), rows["url"])
     order = order[np.argsort(group[order], kind="stable")]
@@ -206,17 +206,17 @@ def _added(counts: pa.Table) -> pa.Table:
 
 
 def shares(counts: pa.Table | None, quality: pa.Table | None, *, budget: int, refresh_share: float | None) -> pa.Table:
-    """How many URLs of each host and pool the budget pays for, a table of `POOL_SCHEMA`.
+    """The shares of each host and pool in the budget, a table of `POOL_SCHEMA`.
 
-    Of a pool's URLs each host has a share in proportion to its quality, but no more than it has URLs; what it does not
-    use is shared among the others in the same way. Shares are whole: the largest remainders are rounded up, ties by
-    host id. They add up to the budget if there are so many eligible URLs.
+    A host's share of a pool is proportional to its quality, and at most its number of URLs; the rest is shared among
+    the others in the same way. Shares are whole: the largest remainders are rounded up, ties by host id. They add up
+    to the budget if there are enough eligible URLs.
 
     Args:
         counts: results of `pool_counts`.
-        quality: quality of hosts (`QUALITY_SCHEMA`), or None where all are equal; one that is missing has the lowest.
+        quality: quality of hosts (`QUALITY_SCHEMA`), or None if all are equal; missing hosts have the lowest.
         budget: number of URLs.
-        refresh_share: see `Limits`; with None all URLs are of one pool.
+        refresh_share: see `Limits`; None for a single pool.
     """
     if counts is None:
         return POOL_SCHEMA.empty_table()
@@ -240,7 +240,7 @@ def shares(counts: pa.Table | None, quality: pa.Table | None, *, budget: int, re
 
 
 def pool_quotas(available: list[int], budget: int, refresh_share: float) -> tuple[int, int]:
-    """URLs to discover and to refresh: the shares of a budget, and what the other pool can't use."""
+    """Numbers of URLs to discover and to refresh: the shares of a budget, with what the other pool can't use."""
     refresh = min(round(budget * refresh_share), available[REFRESH])
     discover = min(budget - refresh, available[DISCOVER])
     return discover, min(budget - discover, available[REFRESH])
@@ -263,7 +263,7 @@ def proportional_shares(available: Int64s, weight: Float64s, budget: int) -> Int
     """
     if budget >= int(available.sum()):
         return available.copy()
-    # With the hosts in the order in which a growing level fills them up, the first ones are full at the right level.
+    # Hosts are in the order in which they reach their limit as the level rises; the first ones are full.
     order = np.argsort(available / weight, kind="stable")
     full = np.concatenate([[0], np.cumsum(available[order])])[:-1]
     open_weight = np.cumsum(weight[order][::-1])[::-1]
@@ -281,7 +281,7 @@ def proportional_shares(available: Int64s, weight: Float64s, budget: int) -> Int
 
 
 def within_shares(rows: pa.Table, share: pa.Table | None) -> pa.Table:
-    """The rows that the budget pays for, of all rows of the hosts that stand in them.
+    """The rows within the budget, of all rows of the hosts that occur in it.
 
     Args:
         rows: a table of `PICK_SCHEMA`.
@@ -301,12 +301,12 @@ def within_shares(rows: pa.Table, share: pa.Table | None) -> pa.Table:
 
 
 def mark_held(rows: pa.Table, limits: Limits, stages: Mapping[str, pa.Table | None]) -> pa.Table:
-    """Rows with a column `held_back`: why a URL can't be selected, null where it can.
+    """Rows with a column `held_back`: why a URL can't be selected, null if it can.
 
     Args:
         rows: rows of a partition by `url_id`, a table of `RANKED_SCHEMA`.
         limits: what may be selected.
-        stages: reason -> the picks that its cap left, in the order of the caps; those of the partition.
+        stages: reason -> the picks of the partition that its cap left, in the order of the caps.
     """
     reasons: Any = first_reasons(rows, limits)
     ids = int64s(rows["url_id"])

@@ -1,7 +1,7 @@
-"""Depth: how many followed links lead from a seed to a URL, over pages that the crawl chose.
+"""Depth: the number of followed links from the nearest seed to a URL, over pages that the crawl chose.
 
-Seeds have depth 0. A URL has depth d + 1 if a chosen page of depth d is the nearest to the seeds that links to it. Only
-links of chosen pages count: what a page links to that nobody chose is not reached through it.
+Seeds have depth 0. A URL has depth d + 1 if d is the smallest depth of the chosen pages that link to it. Only links of
+chosen pages count: nothing is reached through a page that was not chosen.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 from semrank.transforms.columnar.arrays import MAIN, Int64s, int64s, members
 
 MAX_DEPTH = 20
-"""Largest depth that a crawl can be held to; each costs a pass over the links between chosen pages."""
+"""Largest possible limit of depth; each level costs a pass over the links between chosen pages."""
 
 REACHED_SCHEMA = pa.schema([pa.field("url_id", pa.int64()), pa.field("depth", pa.int64())])
 """A chosen page and its depth."""
@@ -20,7 +20,7 @@ REACHED_SCHEMA = pa.schema([pa.field("url_id", pa.int64()), pa.field("depth", pa
 ID_SCHEMA = pa.schema([pa.field("url_id", pa.int64())])
 
 OUTER = "outer"
-"""Tag of the links that leave the chosen pages."""
+"""Tag of the links from chosen pages to others."""
 
 
 def seeds_reached(harvested: pa.Table) -> pa.Table:
@@ -35,14 +35,14 @@ def chosen_ids(harvested: pa.Table | None) -> Int64s:
 
 
 def links_of_chosen(links: pa.Table, chosen: Int64s) -> list[tuple[str, pa.Table]]:
-    """The links (`source_id`, `target_id`) of chosen pages: those to chosen pages, and under `OUTER` the others."""
+    """The links (`source_id`, `target_id`) of chosen pages: those to chosen pages, and with tag `OUTER` the others."""
     own = links.filter(pa.array(members(chosen, int64s(links["source_id"]))))
     inner = members(chosen, int64s(own["target_id"]))
     return [(MAIN, own.filter(pa.array(inner))), (OUTER, own.filter(pa.array(~inner)))]
 
 
 def found_next(links: pa.Table, reached: pa.Table | None, *, depth: int) -> pa.Table:
-    """The pages that links lead to from those of the depth before, each once, a table of `ID_SCHEMA`.
+    """The pages that pages of the previous depth link to, each once, a table of `ID_SCHEMA`.
 
     Args:
         links: links between chosen pages.
@@ -67,7 +67,7 @@ def with_found(reached: pa.Table | None, found: pa.Table | None, *, depth: int) 
 
 
 def targets_of_reached(links: pa.Table, reached: pa.Table | None) -> pa.Table:
-    """What reached pages link to, each URL once, a table of `ID_SCHEMA`."""
+    """The URLs that reached pages link to, each once, a table of `ID_SCHEMA`."""
     sources = chosen_ids(reached)
     found = np.unique(int64s(links["target_id"])[members(sources, int64s(links["source_id"]))])
     return pa.table([found], schema=ID_SCHEMA)
@@ -79,9 +79,9 @@ def reached_ids(reached: pa.Table) -> pa.Table:
 
 
 WITHIN = "within_depth"
-"""Column of whether a row's URL is within the depth."""
+"""Column with whether the URL is within the depth."""
 
 
 def with_depth(rows: pa.Table, near: pa.Table | None) -> pa.Table:
-    """Rows with a column `WITHIN`: whether their `url_id` is among those near the seeds."""
+    """Rows with a column `WITHIN`: whether their `url_id` is within the depth."""
     return rows.append_column(WITHIN, pa.array(members(chosen_ids(near), int64s(rows["url_id"]))))

@@ -1,8 +1,8 @@
 """The frontier's total order.
 
-URLs are ordered by priority, highest first, ties by canonical URL: by their score, or where pages are to be refreshed
-by score times probability of a change. To sort more rows than a worker holds, the order is cut into ranges at rows that
-are drawn by the hash of their URL, so the cuts depend on the set of rows alone, not on how they were partitioned. A
+URLs are ordered by priority, highest first, ties by canonical URL. The priority is the score, or, for refreshed pages,
+the score times the probability of a change. To sort more rows than a worker can hold, the order is cut into ranges at
+rows that are sampled by the hash of their URL, so the cuts depend on the set of rows only, not on their partitioning. A
 range is sorted on one worker; its first rank is the number of rows in the ranges before it.
 """
 
@@ -24,7 +24,7 @@ ROW_BYTES, MATCH_BYTES, REASON_BYTES = 100, 32, 80
 """Bytes of a row without its texts, of one of its matches and of one of its reasons, about."""
 
 SAMPLE_ROWS = 4096
-"""Rows drawn to cut the order; with so many the largest of 64 ranges is within a third of the mean."""
+"""Size of the sample that cuts the order; the largest of 64 ranges is then within a third of the mean."""
 
 SAMPLE_SCHEMA = pa.schema(
     [pa.field("draw", pa.int64()), pa.field("priority", pa.float64()), pa.field("url", pa.string())]
@@ -41,13 +41,13 @@ OFFSET_SCHEMA = pa.schema(
 )
 
 MAX_URLS = "max-urls"
-"""Why a URL is held back that stands behind the last one that a round may select."""
+"""Why a URL after the last one that a round may select is held back."""
 
 
 def frontier_size(rows: pa.Table) -> pa.Table:
     """Rows and bytes of a part, a table of `SIZE_SCHEMA`.
 
-    The bytes are counted from the rows' content, so that those of all parts add up to the same however rows are parted.
+    The bytes are counted from the rows' content, so that their sum does not depend on the partitioning.
     """
     texts = sum(int(pc.sum(pc.binary_length(rows[name])).as_py() or 0) for name in ("url", "host"))
     lists = sum(
@@ -58,7 +58,7 @@ def frontier_size(rows: pa.Table) -> pa.Table:
 
 
 def order_sample(rows: pa.Table) -> pa.Table:
-    """The rows with the `SAMPLE_ROWS` lowest draws, a table of `SAMPLE_SCHEMA`; samples of parts merge by this too."""
+    """The rows with the `SAMPLE_ROWS` lowest hashes, a table of `SAMPLE_SCHEMA`; also merges samples of parts."""
     if "draw" in rows.column_names:
         sample = rows
     else:
@@ -71,10 +71,10 @@ def order_sample(rows: pa.Table) -> pa.Table:
 
 
 def range_cuts(sample: pa.Table | None, sizes: pa.Table | None) -> pa.Table:
-    """Where to cut the order, a table of `CUT_SCHEMA` in rank order; no rows where one range does.
+    """The cuts of the order, a table of `CUT_SCHEMA` in rank order; no rows if one range suffices.
 
     Args:
-        sample: samples of all parts, or None where there are no rows.
+        sample: samples of all parts, or None if there are no rows.
         sizes: rows and bytes of all parts.
     """
     if sample is None or sizes is None:
@@ -88,7 +88,7 @@ def range_cuts(sample: pa.Table | None, sizes: pa.Table | None) -> pa.Table:
 
 
 def range_numbers(value: Float64s, url: pa.Array | pa.ChunkedArray, cuts: pa.Table | None) -> Int64s:
-    """The range of each row: how many cuts stand at or before it in rank order; int64[n]."""
+    """The range of each row: the number of cuts at or before it in rank order, int64[n]."""
     if cuts is None:
         return np.zeros(len(value), dtype=np.int64)
     descending = -cuts["priority"].to_numpy()
@@ -113,7 +113,7 @@ def with_ranges(rows: pa.Table, cuts: pa.Table | None) -> pa.Table:
 
 
 def count_ranges(rows: pa.Table) -> pa.Table:
-    """Rows of each range, and those of each pool that may be selected, a table of `COUNT_SCHEMA`."""
+    """Number of rows of each range, and of selectable rows of each pool, a table of `COUNT_SCHEMA`."""
     ranges = int64s(rows["range"])
     numbers, inverse = np.unique(ranges, return_inverse=True)
     eligible = bools(pc.is_null(rows["held_back"]))
@@ -126,7 +126,7 @@ def count_ranges(rows: pa.Table) -> pa.Table:
 
 
 def range_offsets(counts: pa.Table | None) -> pa.Table:
-    """What stands before each range, and how much there is in all, a table of `OFFSET_SCHEMA`."""
+    """Counts of the ranges before each range, and the totals, a table of `OFFSET_SCHEMA`."""
     if counts is None:
         return OFFSET_SCHEMA.empty_table()
     numbers, inverse = np.unique(int64s(counts["range"]), return_inverse=True)
@@ -143,9 +143,9 @@ def ranked_rows(partition: int, rows: pa.Table, offsets: pa.Table | None, *, lim
 
     Args:
         partition: number of the range.
-        rows: all rows of the range, with `held_back` as the caps left it.
+        rows: all rows of the range, with the `held_back` of the caps.
         offsets: result of `range_offsets`.
-        limits: `max_urls` is what is left to apply.
+        limits: only `max_urls` is still to be applied.
     """
     if offsets is None:
         raise ValueError(f"range {partition} has {rows.num_rows} rows but no offsets")
@@ -163,7 +163,7 @@ def ranked_rows(partition: int, rows: pa.Table, offsets: pa.Table | None, *, lim
 
 
 def _surplus(rows: pa.Table, at: dict[str, int], limits: Limits, most: int) -> Bools:
-    """Whether each row stands behind the last one that the round may select, if it may be selected at all."""
+    """Whether each selectable row is after the last one that the round may select."""
     eligible = bools(pc.is_null(rows["held_back"]))
     if limits.refresh_share is None:
         return at["discover_before"] + at["refresh_before"] + np.cumsum(eligible) > most

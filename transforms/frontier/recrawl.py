@@ -1,14 +1,14 @@
-"""How likely it is that a page changed since it was fetched.
+"""The probability that a page has changed since it was fetched.
 
-Changes come as a Poisson process. A page that was captured n + 1 times, on average every I days, and was another at X
-of the n times after the first, changes
+Changes are a Poisson process. A page that was captured n + 1 times, on average every I days, and differed from the
+capture before in X of the n later captures, changes
 
     rate = -ln((n - X + 0.5) / (n + 0.5)) / I
 
-times a day: the estimator of Cho and Garcia-Molina, "Estimating frequency of change" (2003), section 5. Its halves take
-away most of the bias of -ln((n - X) / n), and give a finite rate where every capture was another. A page of one capture
-has the rate of all pages together; where no page has two, `PRIOR_RATE`. After t days a page has changed with
-probability 1 - exp(-rate * t).
+times a day: the estimator of Cho and Garcia-Molina, "Estimating frequency of change" (2003), section 5. The halves
+remove most of the bias of -ln((n - X) / n), and keep the rate finite if all captures differ. A page with one capture
+has the rate of all pages together, or `PRIOR_RATE` if no page has two. After t days a page has changed with probability
+1 - exp(-rate * t).
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from semrank.transforms.columnar.idfilter import IdFilter
 from semrank.transforms.columnar.ids import text_ids
 
 COLUMNS = ("url", "fetched_at", "content_digest")
-"""Columns of the pages and history tables that the reader takes."""
+"""Columns of the pages and history tables that are read."""
 
 PRIOR_RATE = 1 / 30
-"""Changes a day of a page of whose kind nothing is known: once a month, as of most pages in studies of the web."""
+"""Changes a day if nothing is known: once a month, like most pages in studies of the web."""
 
 DAY = 86_400_000_000
 """Microseconds of a day."""
 
 CAPTURE_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("url_id", "time", "digest")])
 CHANGE_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("url_id", "intervals", "changes", "span")])
-"""Of a URL's captures: pairs of consecutive ones, how many of them differ, microseconds from the first to the last."""
+"""Of a URL's captures: number of consecutive pairs, number of those that differ, microseconds from first to last."""
 POOLED_SCHEMA = pa.schema([pa.field("rate", pa.float64())])
 NOW_SCHEMA = pa.schema([pa.field("time", pa.int64())])
 
 
 def captures(table: pa.Table, wanted: IdFilter) -> pa.Table:
-    """Captures with a time and a digest of the URLs that are wanted, a table of `CAPTURE_SCHEMA`."""
+    """Captures of the wanted URLs that have a time and a digest, a table of `CAPTURE_SCHEMA`."""
     known = table.filter(pc.and_(pc.is_valid(table["fetched_at"]), pc.is_valid(table["content_digest"])))
     ids = text_ids(known["url"])
     kept = np.flatnonzero(wanted.may_contain(ids))
@@ -65,7 +65,7 @@ def newest_capture(table: pa.Table) -> pa.Table:
 
 
 def moment(newest: pa.Table | None, *, as_of: int | None) -> pa.Table:
-    """Now: the given moment, or the newest of all captures; one row of `NOW_SCHEMA`, none if nothing has a time."""
+    """The given moment, or the time of the newest capture; one row of `NOW_SCHEMA`, none if no capture has a time."""
     if as_of is not None:
         return pa.table([[as_of]], schema=NOW_SCHEMA)
     if newest is None:
@@ -77,9 +77,9 @@ def change_counts(rows: pa.Table, urls: Int64s) -> pa.Table:
     """Changes of URLs, a table of `CHANGE_SCHEMA` ascending by URL.
 
     Args:
-        rows: all captures of the URLs that stand in it, a table of `CAPTURE_SCHEMA`. Of several at one moment the one
-            with the lowest digest id counts.
-        urls: sorted ids of the URLs that count; the filter lets a few others pass.
+        rows: all captures of the URLs that occur in it, a table of `CAPTURE_SCHEMA`. Of several at the same time the
+            one with the lowest digest id counts.
+        urls: sorted ids of the wanted URLs; the filter passes a few others.
     """
     rows = rows.filter(pa.array(members(urls, int64s(rows["url_id"]))))
     url, time, digest = (int64s(rows[name]) for name in CAPTURE_SCHEMA.names)
@@ -96,7 +96,7 @@ def change_counts(rows: pa.Table, urls: Int64s) -> pa.Table:
 
 
 def change_rate(intervals: Int64s, changes: Int64s, span: Int64s) -> Float64s:
-    """Changes a day; NaN where there are no two captures; float64[n]."""
+    """Changes a day, NaN for less than two captures, float64[n]."""
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = -np.log((intervals - changes + 0.5) / (intervals + 0.5)) / (span / DAY / intervals)
     return np.where(intervals > 0, rate, np.nan)
@@ -115,7 +115,7 @@ def pooled_counts(counts: pa.Table | None) -> pa.Table:
 def with_change_probability(
     rows: pa.Table, counts: pa.Table | None, pooled: pa.Table | None, now: pa.Table | None
 ) -> pa.Table:
-    """Rows with `change_probability`: null where a page was not fetched, 1 where it is not known when.
+    """Rows with `change_probability`: null if the page was not fetched, 1 if the time of the fetch is unknown.
 
     Args:
         rows: rows of a partition, a table of `RANKED_SCHEMA`.

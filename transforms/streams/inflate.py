@@ -1,7 +1,7 @@
-"""The one decompressor of all readers: gzip, zlib, deflate, bzip2, Zstandard and Brotli, in bounded pieces.
+"""The decompressor of all readers: gzip, zlib, deflate, bzip2, Zstandard and Brotli, in bounded pieces.
 
-Whatever the compressed bytes promise, one call gives at most `INFLATED_BYTES` and a little (16 MiB of Zstandard, whose
-frames declare blocks of up to 128 KiB, of which 4 bytes may be one).
+Whatever the compressed data, one call returns at most little more than `INFLATED_BYTES` (16 MiB for Zstandard, where 4
+bytes may stand for a block of 128 KiB).
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ import zstandard
 from fastwarc.stream_io import BrotliReader
 
 INFLATED_BYTES = 1 << 18
-"""Bytes that one call gives, however much its input would give."""
+"""Bytes that one call returns, however much its input expands to."""
 
 PIECE_BYTES = 1 << 16
-"""Bytes that are fed at once: what is left of them is copied at each call."""
+"""Bytes of input of a call; the unused rest is copied at each call."""
 
 MAGIC_BYTES = 10
-"""Bytes that tell whether and how content is compressed."""
+"""Bytes that identify the compression of content."""
 
 GZIP_MAGIC = b"\x1f\x8b\x08"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 DAMAGE = (zlib.error, zstandard.ZstdError, OSError, EOFError, ValueError)
-"""What decompressors raise for damaged content."""
+"""Exceptions of the decompressors for damaged content."""
 
-_ZSTD_PIECE_BYTES = 512  # fed to zstd at once, whose output per call nothing else bounds: 4 bytes may give 128 KiB
+_ZSTD_PIECE_BYTES = 512  # input of a call to zstd, the only limit of its output: 4 bytes may expand to 128 KiB
 
 
 class Inflater(Protocol):
@@ -42,7 +42,7 @@ class Inflater(Protocol):
         """Whether it has ended."""
 
     def inflate(self, raw: bytes) -> tuple[bytes, bytes]:
-        """Some decompressed bytes, and what is left of `raw`; bytes may come although nothing is left.
+        """Some decompressed bytes, and the rest of `raw`; more bytes may follow although no input is left.
 
         Raises:
             DAMAGE: the content is damaged.
@@ -106,7 +106,7 @@ def deflate_inflater() -> Inflater:
 
 
 def zstd_inflater(dictionary: bytes | None = None) -> Inflater:
-    """Decompresses a Zstandard frame (RFC 8878), made with a dictionary or without."""
+    """Decompresses a Zstandard frame (RFC 8878), with or without a dictionary."""
     return _Zstd(dictionary)
 
 
@@ -115,16 +115,16 @@ MEMBERS: tuple[tuple[re.Pattern[bytes], Callable[[], Inflater]], ...] = (
     (re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"), _Bzip2),
     (re.compile(re.escape(ZSTD_MAGIC)), zstd_inflater),
 )
-"""How gzip, bzip2 (with its first block's mark: text may begin with BZh) and Zstandard begin."""
+"""First bytes of gzip, bzip2 (with the mark of its first block: text may begin with BZh) and Zstandard."""
 
 
 def inflater_for(head: bytes) -> Callable[[], Inflater] | None:
-    """What decompresses content that begins with these bytes (`MAGIC_BYTES` are enough); None if nothing has to."""
+    """The decompressor of content that begins with these bytes (`MAGIC_BYTES` suffice), None if it is plain."""
     return next((make for magic, make in MEMBERS if magic.match(head)), None)
 
 
 def inflated(inflater: Inflater, raw: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """All that `raw` gives, piece by piece, each with what is left of `raw`; ends where the member does."""
+    """The decompressed pieces of `raw`, each with the rest of `raw`; ends at the end of the member."""
     data = b""
     while not inflater.eof and (raw or data):
         data, raw = inflater.inflate(raw)
@@ -132,12 +132,12 @@ def inflated(inflater: Inflater, raw: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 class Inflated(NamedTuple):
-    """Content decompressed as far as it could be.
+    """Content decompressed as far as possible.
 
     Attributes:
-        content: the bytes, no more than were asked for.
-        whole: whether the last member ended as it should.
-        cut: whether there was more than was asked for.
+        content: the bytes, at most as many as requested.
+        whole: whether the last member is complete.
+        cut: whether there was more than requested.
     """
 
     content: bytes
@@ -146,7 +146,7 @@ class Inflated(NamedTuple):
 
 
 def inflate_all(make: Callable[[], Inflater], content: bytes, max_bytes: int) -> Inflated:
-    """Decompress content whose members follow each other; what follows the last one and is no member is left aside."""
+    """Decompresses a sequence of members; trailing data that is not a member is ignored."""
     parts: list[bytes] = []
     size, position, inflater = 0, 0, make()
     try:
@@ -171,7 +171,7 @@ def inflate_all(make: Callable[[], Inflater], content: bytes, max_bytes: int) ->
 
 
 def unbrotli(content: bytes, max_bytes: int) -> Inflated:
-    """Decompress Brotli (RFC 7932), which nothing marks: other content fails sooner or later."""
+    """Decompresses Brotli (RFC 7932), which has no magic bytes: other content fails sooner or later."""
     reader = BrotliReader(BytesIO(content))
     parts: list[bytes] = []
     size = 0

@@ -1,4 +1,4 @@
-"""From a binary stream to blocks of whole lines: decompression, ends of lines, byte ranges, damaged tails."""
+"""Reads blocks of whole lines from a binary stream: decompression, line ends, byte ranges, damaged tails."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, BinaryIO, NamedTuple
 from semrank.transforms.streams.inflate import DAMAGE, MAGIC_BYTES, PIECE_BYTES, Inflater, inflated, inflater_for
 
 BLOCK_BYTES = 8 << 20
-"""Bytes of text that are worked on at once: fixed costs (some 5 ms) do not show, and a worker holds a block ten times
-over."""
+"""Bytes of text that are processed at once: fixed costs (some 5 ms) are negligible, and a worker needs about ten times
+this memory."""
 
 MAX_LINE_BYTES = 1 << 20
-"""Bytes a line may have. Servers cut requests at 8-64 KiB; what is longer is no log."""
+"""Maximum bytes of a line. Servers cut requests at 8-64 KiB; longer lines are not from a log."""
 
 _READ_BYTES = 1 << 18
 
 RECORD_TRUNCATED, RECORD_TOO_LARGE = "record-truncated", "record-too-large"
-"""Why a piece of a stream is no line: the stream breaks off inside it, or it is over the limit."""
+"""Why a piece of a stream is not a line: the stream ends within it, or it exceeds the limit."""
 
 MARK = b"\xef\xbb\xbf"
 """U+FEFF in UTF-8, no part of a file's first line."""
@@ -31,8 +31,8 @@ class Block(NamedTuple):
 
     Attributes:
         data: the lines, each with its end except perhaps the last.
-        damaged: pieces that are no lines, as (reason, bytes): each counts as one rejected record.
-        unterminated: the last line has no end, since the stream stops there.
+        damaged: pieces that are not lines, as (reason, bytes); each counts as one rejected record.
+        unterminated: whether the last line has no line end, since the stream ends there.
     """
 
     data: bytes
@@ -41,7 +41,7 @@ class Block(NamedTuple):
 
 
 class DamagedStreamError(Exception):
-    """A compressed stream breaks off or holds what its format does not allow; what came before was handed on."""
+    """A compressed stream is truncated or invalid; the content before was returned."""
 
 
 def is_compressed(head: bytes) -> bool:
@@ -52,17 +52,17 @@ def is_compressed(head: bytes) -> bool:
 def blocks(
     stream: BinaryIO, *, block_bytes: int = BLOCK_BYTES, max_line_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[Block]:
-    """Whole lines of a stream, decompressed where its first bytes say that it is compressed.
+    """Whole lines of a stream, decompressed if its first bytes are those of a compressed format.
 
     Args:
         stream: text, gzip (members may follow each other), bzip2 or Zstandard.
         block_bytes: size of a block before its last line.
-        max_line_bytes: bytes a line may have.
+        max_line_bytes: maximum bytes of a line.
 
     Yields:
-        Blocks of at least one line or damaged piece. A stream that breaks off gives what was read before, the line cut
-        in the middle as a damaged piece `RECORD_TRUNCATED`. Of lines over `max_line_bytes` those that fill a block give
-        `RECORD_TOO_LARGE` with their head; shorter ones are lines of the block.
+        Blocks of at least one line or damaged piece. For a truncated stream this is everything before the truncation,
+        with the incomplete line as a damaged piece `RECORD_TRUNCATED`. A line over `max_line_bytes` that fills a block
+        gives `RECORD_TOO_LARGE` with its head; shorter ones are lines of the block.
     """
     parts: list[bytes] = []
     size = 0
@@ -105,9 +105,9 @@ def blocks(
 
 
 def _plain_text(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The chunks without the byte order mark that some editors put before UTF-8, and with LF as the end of lines.
+    """The chunks without a byte order mark before UTF-8, and with LF as line end.
 
-    Lines end in CR alone if no LF stands in the first chunks, as spreadsheets and old systems write them.
+    If the first chunks have no LF, lines end in CR alone, as some spreadsheets and old systems write them.
     """
     head = b""
     damage: DamagedStreamError | None = None
@@ -124,10 +124,10 @@ def _plain_text(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def decompressed(stream: BinaryIO) -> Iterator[bytes]:
-    """The content of a stream in pieces, decompressed where its first bytes say that it is compressed.
+    """The content of a stream in pieces, decompressed if its first bytes are those of a compressed format.
 
     Raises:
-        DamagedStreamError: the rest can't be had.
+        DamagedStreamError: the rest can't be read.
     """
     head = b""
     while len(head) < MAGIC_BYTES and (more := _read(stream, _READ_BYTES)):
@@ -144,7 +144,7 @@ def decompressed(stream: BinaryIO) -> Iterator[bytes]:
             raw = head[start : start + PIECE_BYTES]
             while raw:
                 if inflater is None:
-                    if not raw.strip(b"\0"):  # padding after the last member, as tapes and some tools leave it
+                    if not raw.strip(b"\0"):  # padding after the last member, as some tools write it
                         break
                     inflater = make()
                 try:
@@ -192,11 +192,11 @@ def line_range(stream: BinaryIO, start: int, stop: int, *, record_start: bytes |
     The ranges of a partition of the file give each record exactly once.
 
     Args:
-        stream: seekable; it is moved.
+        stream: seekable; its position changes.
         start: first byte of the range.
         stop: byte after the range.
         record_start: regular expression that the first line of a record matches, for records of several lines;
-            None where each line is a record. Lines before the file's first record go to the range of byte 0.
+            None if each line is a record. Lines before the file's first record belong to the range of byte 0.
 
     Returns:
         A stream of whole lines.
@@ -208,7 +208,7 @@ def line_range(stream: BinaryIO, start: int, stop: int, *, record_start: bytes |
 
 
 def _record_at(stream: BinaryIO, position: int, pattern: re.Pattern[bytes] | None) -> int:
-    """Where the first record at or after a position starts; the end of the stream if there is none."""
+    """Start of the first record at or after a position; the end of the stream if there is none."""
     if position <= 0:
         return 0
     stream.seek(position - 1)

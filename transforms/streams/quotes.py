@@ -1,4 +1,4 @@
-"""What reject rows quote of a record: an allow-list, so that no column of an input can carry a name into a table.
+"""The parts of records that reject rows quote: an allow-list, so that no input column can put a name into a table.
 
 | record | quoted |
 |---|---|
@@ -7,9 +7,9 @@
 | page, link or fetch of a crawl or table | its URLs |
 | line of a file of seeds | the line |
 
-Of the pages of requests and clicks query strings, session ids behind `;`, network addresses and mail addresses are left
-out; credentials are left out of all URLs. Everything else of a line, which may name the client, its account or its
-cookies, is never quoted.
+Query strings, session ids after `;`, network addresses and mail addresses are removed from the pages of requests and
+clicks, and credentials from all URLs. The rest of a line, which may name the client, its account or its cookies, is
+never quoted.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _MAIL = re.compile(r"[^\s/@=&]+(?:@|%40)[^\s/@&]+")
 def quote_request(
     time: bytes | None, method: bytes | None, target: bytes | None, status: bytes | None, size: int
 ) -> str:
-    """A request for a reject row; values that are not what they should be are left out.
+    """A request for a reject row; invalid values are left out.
 
     Args:
         time: as logged.
         method: HTTP method.
-        target: what was asked for; only the path of it is quoted.
+        target: the requested URL or path; only its path is quoted.
         status: HTTP status.
         size: bytes of the line.
     """
@@ -73,7 +73,7 @@ def quote_line(line: bytes) -> str:
 
 
 def quote_click(time: bytes | None, url: bytes | None, size: int | None) -> str:
-    """A row of a click log or table for a reject row: when it was, and host and path of the page."""
+    """A row of a click log or table for a reject row: its time, and host and path of the page."""
     page = _PAGE.search(b"" if url is None else url[:_LOOKED_AT_BYTES])
     parts = [_time(time), _cleaned(quote_page(quotable(page[0]))) if page else None]
     return " ".join([*filter(None, parts), *([] if size is None else [_size(size)])])
@@ -85,7 +85,7 @@ def quote_click_line(line: bytes) -> str:
 
 
 def quote_head(head: bytes) -> str:
-    """The first bytes of a file for a message, in quotation marks; what is no ASCII is escaped."""
+    """The first bytes of a file for a message, in quotation marks; bytes outside ASCII are escaped."""
     return repr(head[:_HEAD_BYTES]).removeprefix("b")
 
 
