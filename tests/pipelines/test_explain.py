@@ -20,8 +20,8 @@ from semrank.pipelines.cli import main
 from semrank.pipelines.config import RoundConfig, stored_config
 from semrank.pipelines.explain import explanation
 from semrank.schemas.tables import FRONTIER, HARVEST, KEYWORDS, LINKS, RELATIONS
-from semrank.transforms.similarity.hierarchy import ics
 from tests.support.sample import ingest_sample
+from tests.support.similarities import ics
 
 NUMBER = r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 RANKERS = (

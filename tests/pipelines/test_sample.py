@@ -12,8 +12,9 @@ import pytest
 from semrank.pipelines import sample
 from semrank.pipelines.cli import command_parser, main
 from semrank.schemas.errors import InputError
-from semrank.transforms.samples.sample_web import captured_urls, sample_files, sample_pages
+from semrank.transforms.samples.sample_web import sample_files, sample_pages
 from semrank.transforms.streams.urls import canonical_url
+from tests.support.sample import captured_urls
 from tests.support.snapshots import read_rows
 
 

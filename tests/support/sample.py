@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from semrank.pipelines.cli import main
+from semrank.transforms.samples import sample_web
 
 
 def ingest_sample(folder: Path) -> str:
@@ -14,3 +15,8 @@ def ingest_sample(folder: Path) -> str:
     logs = ["--warc", f"{web}/warc/*", "--clicks", f"{web}/clicks/*"]
     assert main(["ingest", *logs, "--output", snapshot, "--quiet"]) == 0
     return snapshot
+
+
+def captured_urls() -> list[str]:
+    """URLs that the WARC files of the sample hold a response of, in the order of URLs."""
+    return sorted(sample_web._web().captured)

@@ -147,11 +147,6 @@ def sample_pages() -> list[SamplePage]:
     return list(_web().answers.values())
 
 
-def captured_urls() -> list[str]:
-    """URLs that the WARC files hold a response of, in the order of URLs."""
-    return sorted(_web().captured)
-
-
 def sample_topics() -> pa.Table:
     """The pages relevant to each topic, schema TOPICS in the order of topic and URL; each topic has four seeds."""
     web = _web()

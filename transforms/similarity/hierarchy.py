@@ -298,20 +298,6 @@ def path_from_top(hierarchy: WeightedHierarchy, word: int) -> list[int]:
     return path[::-1]
 
 
-def ics(hierarchy: WeightedHierarchy, a: int, b: int) -> float:
-    """Information content similarity of two words (P13 Def. 15), in [0, 1]; the readable form of `IcsRows`."""
-    if hierarchy.relatives[a, b]:
-        return 1.0
-    if hierarchy.probability[a] == 0 or hierarchy.probability[b] == 0:
-        return 0.0
-    s = common_ancestor(hierarchy, a, b)
-    shared = 2 * (hierarchy.top_information if s == TOP else hierarchy.information[s])
-    own = hierarchy.information[a] * hierarchy.weight[a] + hierarchy.information[b] * hierarchy.weight[b]
-    if own == 0:
-        return 0.0 if shared == 0 else 1.0
-    return float(np.rint(min(1.0, shared / own) * ICS_UNITS) / ICS_UNITS)
-
-
 def clicked_first(hierarchy: WeightedHierarchy, words: npt.NDArray[np.integer]) -> Int64s:
     """An order of words in which those with clicks come first."""
     return np.argsort(hierarchy.probability[words] == 0, kind="stable").astype(np.int64)

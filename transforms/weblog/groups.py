@@ -7,17 +7,12 @@ with Jaccard similarity J of their words meet with probability about J^2 (Broder
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 import numpy as np
 import pyarrow as pa
 
 from semrank.transforms.columnar.arrays import Int64s, group_starts, int64s, is_new_row
 from semrank.transforms.columnar.ids import combine_ids, mix_bits
 from semrank.transforms.weblog.clicks import NO_GROUP, Clicks
-
-UserGroups = Literal["given", "one", "minhash"]
-USER_GROUPS: tuple[str, ...] = get_args(UserGroups)
 
 _MINHASH_SEEDS = (0x5851F42D4C957F2D, 0x14057B7EF767814F)
 """Two odd constants that make two hash functions of one; any two do."""

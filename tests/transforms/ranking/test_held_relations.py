@@ -14,9 +14,9 @@ from semrank.transforms.columnar.arrays import MAIN
 from semrank.transforms.ranking import held_relations
 from semrank.transforms.ranking.held_relations import HELD_SCHEMA, TOP, HierarchyWords
 from semrank.transforms.ranking.semrank import keyword_table, word_hierarchy
-from semrank.transforms.similarity.hierarchy import ics
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.weblog.relations import PAIR_SCHEMA
+from tests.support.similarities import ics
 
 NAMES = [f"w{number}" for number in range(9)]
 number = st.integers(0, len(NAMES) - 1)

@@ -25,7 +25,6 @@ from semrank.transforms.samples.sample_vocabulary import TOPICS as VOCABULARY
 from semrank.transforms.samples.sample_web import (
     SEED_TOPIC,
     SamplePage,
-    captured_urls,
     sample_clicks,
     sample_files,
     sample_pages,
@@ -33,6 +32,7 @@ from semrank.transforms.samples.sample_web import (
     sample_topics,
 )
 from semrank.transforms.streams.urls import canonical_url, canonicalize
+from tests.support.sample import captured_urls
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -18,10 +18,9 @@ from semrank.transforms.similarity.hierarchy import (
     WeightedHierarchy,
     build_hierarchy,
     common_ancestor,
-    ics,
     path_from_top,
 )
-from tests.support.similarities import ics_block
+from tests.support.similarities import ics, ics_block
 from tests.transforms.similarity.naive import NaiveHierarchy, Words, word_sets
 
 INTERNET, SPIDER, TECHNOLOGY, NETWORK, WEB_PAGE, OTHERS = range(6)

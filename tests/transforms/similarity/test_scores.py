@@ -14,9 +14,10 @@ from semrank.transforms.lattice.context import Concepts
 from semrank.transforms.similarity import every_pair, linked
 from semrank.transforms.similarity.base_lattice import BaseLattice
 from semrank.transforms.similarity.concept_similarity import BestScores, best_per_object, matchings
-from semrank.transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy, ics
+from semrank.transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.similarity.word_pairs import WordPairs
+from tests.support.similarities import ics
 
 pytestmark = pytest.mark.usefixtures("order_of_search")
 
