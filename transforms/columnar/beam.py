@@ -8,6 +8,7 @@ group that it sends through a shuffle.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import logging
 import time
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 from apache_beam.metrics.metric import Metrics
 from apache_beam.pipeline import AppliedPTransform, PipelineVisitor
 from apache_beam.pvalue import AsIter, PBegin, PCollection
+from apache_beam.transforms.core import get_function_args_defaults
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.typehints.decorators import IOTypeHints
 from apache_beam.utils.windowed_value import WindowedValue
@@ -75,6 +77,21 @@ class _TableDoFn(beam.DoFn):
     def __dir__(self) -> list[str]:
         """The methods in which Beam may look for state and timers: it inspects all that are listed, four times."""
         return ["process", "setup", "start_bundle", "finish_bundle", "teardown"]
+
+    def _inspect_process(self) -> tuple[list[str], list[Any]]:
+        """Names and defaults of the arguments; Beam asks for them ten times a step and inspects them each time."""
+        return _process_arguments(type(self))
+
+    def _inspect_setup(self) -> tuple[list[str], list[Any]]:
+        return [], []
+
+    _inspect_start_bundle = _inspect_finish_bundle = _inspect_teardown = _inspect_setup
+
+
+@functools.cache
+def _process_arguments(kind: type[beam.DoFn]) -> tuple[list[str], list[Any]]:
+    names, defaults = get_function_args_defaults(kind.process)
+    return names[1:], defaults
 
 
 class _Sides:

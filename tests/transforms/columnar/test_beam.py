@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from apache_beam.metrics.metric import MetricsFilter
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
+from apache_beam.transforms.core import get_function_args_defaults, get_function_arguments
 from apache_beam.transforms.userstate import CombiningValueStateSpec, get_dofn_specs
 
 from semrank.pipelines.local.runner import LocalRunner
@@ -263,14 +264,24 @@ def test_beam_finds_state_in_the_listed_methods(monkeypatch: pytest.MonkeyPatch)
     """What Beam finds in them is what it finds in all methods."""
 
     def found() -> dict[str, Any]:
-        made = [object.__new__(kind) for kind in _descendants(columnar_beam._TableDoFn)]
-        return {type(step).__name__: get_dofn_specs(step) for step in made}
+        return {type(step).__name__: get_dofn_specs(step) for step in _steps()}
 
     listed = found()
     monkeypatch.delattr(columnar_beam._TableDoFn, "__dir__")
     assert found() == listed
     assert listed["_Counting"] == ({COUNT}, set())
     assert listed["_ReadDoFn"] == (set(), set())
+
+
+def test_beam_gets_the_arguments_that_inspection_finds() -> None:
+    for step in _steps():
+        for name in dir(step):
+            assert get_function_arguments(step, name) == get_function_args_defaults(getattr(step, name)), step
+
+
+def _steps() -> list[Any]:
+    """A function of each kind, not set up."""
+    return [object.__new__(kind) for kind in _descendants(columnar_beam._TableDoFn)]
 
 
 def _descendants(kind: type[Any]) -> Iterator[type[Any]]:
