@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import difflib
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -120,6 +121,7 @@ def required(text: str, group: str = GENERAL, **further: Any) -> Any:
     return dataclasses.field(metadata={_KEY: Option(text, group, **further)})
 
 
+@functools.cache
 def declared(owner: type[Any]) -> Mapping[str, tuple[Option, tuple[type, ...]]]:
     """Field -> its option and its types without None, of a dataclass; fields that are no options are left out.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import functools
 import logging
 import platform
 import re
@@ -107,11 +108,7 @@ def beam_options(beam_arguments: Sequence[str]) -> PipelineOptions:
     Raises:
         InputError: an option that neither the command nor Beam knows.
     """
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    classes: list[Any] = [PipelineOptions, *_subclasses(PipelineOptions)]
-    for options in classes:
-        if "_add_argparse_args" in options.__dict__:
-            options._add_argparse_args(_Lenient(parser))
+    parser = _beam_parser(PipelineOptions, *_subclasses(PipelineOptions))
     try:
         parsed, unknown = parser.parse_known_args(list(beam_arguments))
     except (SystemExit, argparse.ArgumentError) as cause:
@@ -129,6 +126,16 @@ def beam_options(beam_arguments: Sequence[str]) -> PipelineOptions:
     if runner in _RUNNERS:
         arguments = [*_without_runner(arguments), f"--runner={_RUNNERS[runner]}"]
     return BuildOptions(arguments)
+
+
+@functools.cache
+def _beam_parser(*classes: Any) -> argparse.ArgumentParser:
+    """The parser of the options that some of Beam's option classes declare."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for options in classes:
+        if "_add_argparse_args" in options.__dict__:
+            options._add_argparse_args(_Lenient(parser))
+    return parser
 
 
 def _subclasses(cls: type[Any]) -> list[type[Any]]:
