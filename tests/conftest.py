@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     named = [Path(config.invocation_params.dir, argument.split("::")[0]).resolve() for argument in config.args]
     return None if any(path == collection_path or collection_path in path.parents for path in named) else True
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: no search for garbage goes through it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
