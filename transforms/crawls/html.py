@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
-from resiliparse.parse.html.node import ElementNode, Node
+from resiliparse.parse.html.node import ElementNode, Node, NodeType
 from resiliparse.parse.lang import detect_fast
 
 from semrank.transforms.crawls.charsets import decode_html
@@ -33,6 +34,13 @@ MIN_DETECTABLE_CHARS = 40
 _LINKS = "a[href], area[href], frame[src], iframe[src]"
 _OTHERS = f"base[href], meta[content], link[rel][href], title, {HIDDEN}, {UNBROKEN}"
 """Selectors of the elements that are looked at: where the page leads, and what is known of it before that."""
+
+_LETTER = "[\u0900-\u1fff\u2e80-\u2fff\u3040-\ud7ff\uf900-\ufaff]"
+_LONE_LETTER = re.compile(rf">\s*+{_LETTER}\s*+<")
+"""A letter that is an element's whole text; Resiliparse takes any single character of three bytes for a bullet."""
+
+_NO_BULLET = "\ufdd0"
+"""A noncharacter, which stands beside a lone letter while the text is extracted."""
 
 _UNBROKEN = frozenset(UNBROKEN.split(", "))
 
@@ -101,7 +109,7 @@ def read_html(
         links.counters["noindex"] += 1
         return HtmlPage(None, None, _declared_language(tree), links)
     title = squeeze(taken.title.text_content, MAX_TITLE_CHARS) if taken.title is not None else None
-    text = _main_text(tree, taken, links)
+    text = _main_text(tree, taken, links, lone_letters=_LONE_LETTER.search(html) is not None)
     return HtmlPage(title, text, _declared_language(tree) or guess_language(text), links)
 
 
@@ -187,14 +195,25 @@ def _take_links(elements: Iterable[ElementNode], links: PageLinks) -> None:
             links.link(element.get_attribute("href") or "", words, element.get_attribute("rel"))
 
 
-def _main_text(tree: HTMLTree, taken: _Taken, links: PageLinks) -> str | None:
+def _main_text(tree: HTMLTree, taken: _Taken, links: PageLinks, *, lone_letters: bool) -> str | None:
     taken.leave_visible(tree)
+    if lone_letters and tree.body is not None:
+        _mark_lone_letters(tree.body)
     text = "" if links.counters["html-too-deep"] else extract_plain_text(tree, main_content=True)
     text = text or extract_plain_text(tree, main_content=False)
+    if lone_letters:
+        text = text.replace(_NO_BULLET, "")
     if len(text) > MAX_TEXT_CHARS:
         links.counters["text-cut"] += 1
         text = text[:MAX_TEXT_CHARS]
     return text.strip() or None
+
+
+def _mark_lone_letters(body: ElementNode) -> None:
+    texts = [(node, (node.value or "").strip()) for node in body if node.type == NodeType.TEXT]
+    for node, letter in texts:
+        if len(letter) == 1 and re.match(_LETTER, letter):
+            node.value = (node.value or "").replace(letter, letter + _NO_BULLET)
 
 
 def _declared_language(tree: HTMLTree) -> str | None:

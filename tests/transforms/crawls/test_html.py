@@ -208,6 +208,19 @@ def test_deep_nesting_costs_no_more_than_the_text() -> None:
     assert time.monotonic() - begin < 2.0
 
 
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>我<b>是</b>人</p>", "我是人"),
+        ("<ruby>漢<rt>かん</rt>字</ruby>", "漢かん字"),
+        ("<table><tr><td> 年 <td>2024<td>가<td>अ</table>", "年 \t\t2024\t\t가\t\tअ"),
+        ("<p>鷺<p>heron<p>•<p>…", "鷺\n\nheron"),
+    ],
+)
+def test_letters_that_stand_alone_are_text_and_bullets_are_none(html: str, text: str) -> None:
+    assert read_html(f"<body>{html}".encode(), url=URL, charset="utf-8").text == text
+
+
 def test_flat_pages_with_many_blocks_are_not_taken_for_deep() -> None:
     page = read_html(b"<div>word</div>" * (2 * MAX_NESTING), url=URL)
     assert "html-too-deep" not in page.links.counters
