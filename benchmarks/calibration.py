@@ -5,9 +5,9 @@
 Crawls by `focused` are replayed as `semrank evaluate` does it, in mode frontier, over the held-out topics of
 `benchmarks.ranking`. Before each batch the threshold is calibrated on the harvest, as `semrank rank` does it without
 `--threshold`, `--max-urls` and `--budget`, and the candidates above it are counted, and those that the topic's labels
-call relevant. For each size of the harvest and each `--precision` one line is printed for the topics whose harvest
-reaches the precision, and one for the others, where the default threshold counts: means over topics, the counts of a
-topic's crawls being added up first.
+call relevant. For each size of the harvest and each `--precision` a line is printed for the topics whose harvest
+reaches the precision, since nothing is selected of others: means over topics, the counts of a topic's crawls being
+added up first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from semrank.pipelines.evaluation_crawls import facts_makers, replay_topics
 from semrank.transforms.ranking import focused
 from semrank.transforms.ranking.calibration import calibrated_threshold
 from semrank.transforms.ranking.facts import Facts
-from semrank.transforms.ranking.registry import RANKERS
 
 PRECISIONS = (0.5, 0.7, 0.9)
 """Values of `--precision`."""
@@ -46,12 +45,12 @@ class Recorder:
     """Ranks as `focused` does, and keeps what each threshold selects.
 
     Attributes:
-        chosen: (size of the harvest, precision, whether it was reached, threshold, ids of the candidates above it) of
-            the rankings so far.
+        chosen: (size of the harvest, precision, threshold, ids of the candidates above it) of the rankings so far
+            whose harvest reached the precision.
         candidates: size of the harvest -> ids of all candidates.
     """
 
-    chosen: list[tuple[int, float, bool, float, pa.Array]] = field(default_factory=list)
+    chosen: list[tuple[int, float, float, pa.Array]] = field(default_factory=list)
     candidates: dict[int, pa.Array] = field(default_factory=dict)
 
     def __call__(self, facts: Facts) -> pa.Table:
@@ -63,10 +62,10 @@ class Recorder:
             bins = focused.harvest_scores(part, model)
             self.candidates[size] = scored["url_id"].combine_chunks()
             for precision in PRECISIONS:
-                found, _ = calibrated_threshold(bins, precision)
-                threshold = RANKERS["focused"].threshold if found is None else found
-                above = scored.filter(pc.greater(scored["score"], threshold))["url_id"].combine_chunks()
-                self.chosen.append((size, precision, found is not None, threshold, above))
+                threshold, share = calibrated_threshold(bins, precision)
+                if threshold is not None and share is not None and share >= precision:
+                    above = scored.filter(pc.greater(scored["score"], threshold))["url_id"].combine_chunks()
+                    self.chosen.append((size, precision, threshold, above))
         return scored
 
 
@@ -80,8 +79,8 @@ class Counts:
     thresholds: list[float] = field(default_factory=list)
 
 
-Key: TypeAlias = tuple[int, float, bool]
-"""Size of the harvest, precision, whether the harvest reached it."""
+Key: TypeAlias = tuple[int, float]
+"""Size of the harvest, precision."""
 
 
 def judged(place: Place, config: EvaluationConfig) -> dict[Key, list[Counts]]:
@@ -92,17 +91,14 @@ def judged(place: Place, config: EvaluationConfig) -> dict[Key, list[Counts]]:
     for replayed in replay_topics(ground, place.planned(config), config, makers):
         topic = replayed.setting.topic
         labels = pa.array(ground.ids[topic.pages])
-        for size, precision, reached, threshold, above in recorder.chosen:
-            counts = found[size, precision, reached][topic.name]
+        for size, precision, threshold, above in recorder.chosen:
+            counts = found[size, precision][topic.name]
             counts.selected += len(above)
             counts.relevant += _members(above, labels)
             counts.all_relevant += _members(recorder.candidates[size], labels)
             counts.thresholds.append(threshold)
         recorder.chosen.clear()
-    return {
-        key: list(topics.values())
-        for key, topics in sorted(found.items(), key=lambda item: (*item[0][:2], not item[0][2]))
-    }
+    return {key: list(topics.values()) for key, topics in sorted(found.items())}
 
 
 def _members(ids: pa.Array, labels: pa.Array) -> int:
@@ -113,13 +109,12 @@ def lines(found: dict[Key, list[Counts]]) -> Iterator[str]:
     """The counts as a table in Markdown."""
     yield "| harvest | `--precision` | topics | threshold | selected | precision by labels | recall of the candidates |"
     yield "|---|---|---|---|---|---|---|"
-    for (size, precision, reached), topics in found.items():
+    for (size, precision), topics in found.items():
         thresholds = np.mean([np.mean(topic.thresholds) for topic in topics])
         selected = np.mean([topic.selected / len(topic.thresholds) for topic in topics])
         right = [topic.relevant / topic.selected for topic in topics if topic.selected]
         share = [topic.relevant / topic.all_relevant for topic in topics if topic.all_relevant]
-        shown = f"{thresholds:.2f}" if reached else f"default {thresholds:.2f}"
-        cells = [str(size), str(precision), str(len(topics)), shown, f"{selected:.0f}"]
+        cells = [str(size), str(precision), str(len(topics)), f"{thresholds:.2f}", f"{selected:.0f}"]
         cells += [f"{np.mean(values):.2f}" if values else "none" for values in (right, share)]
         yield "| " + " | ".join(cells) + " |"
 

@@ -281,7 +281,8 @@ class RoundConfig(ScopeOptions):
     precision: float = option(
         0.5,
         "calibrate the threshold: the lowest score above which at least this share of the harvested pages is half as "
-        "like the topic as the seeds; only with --ranker focused and without --threshold, --max-urls and --budget",
+        "like the topic as the seeds; if there is none, nothing is selected; only with --ranker focused and without "
+        "--threshold, --max-urls and --budget",
         SELECTION,
         metavar="P",
         low=0,

@@ -86,13 +86,16 @@ def _threshold_line(threshold: float | None, config: RoundConfig, scale: dict[st
     if config.threshold is not None:
         return f"threshold: {threshold:g}, given by --threshold"
     if "threshold" in scale:
+        if scale["precision"] < config.precision:
+            return (
+                f"threshold: {threshold:g}, no score reaches --precision {config.precision:g}: of the harvested pages "
+                f"above one at most {scale['precision']:.0%} are at least half as like the topic as the seeds"
+            )
         return (
             f"threshold: {threshold:g}, calibrated: {scale['precision']:.0%} of the harvested pages above it are at "
             f"least half as like the topic as the seeds (--precision {config.precision:g})"
         )
     line = f"threshold: {threshold:g}, default of {config.ranker}"
-    if "precision" in scale:
-        return f"{line}: the harvest does not reach --precision {config.precision:g}, only {scale['precision']:.2g}"
     if config.calibrates:
         return f"{line}: --precision needs a fetched seed and other fetched pages in the harvest"
     return line

@@ -224,7 +224,7 @@ CLASSES = _table(
 )
 
 CALIBRATED_SCHEMA = pa.schema([pa.field(name, pa.float64()) for name in ("threshold", "precision")])
-"""One row: the threshold that a round has found, or null, and the precision that was reached, as in `SCALE`."""
+"""One row: the threshold that a round has found, or null, and the precision that it reached, or null."""
 
 SCALE = _table(
     "scale",
@@ -234,8 +234,8 @@ SCALE = _table(
         pa.string(),
         False,
         "`mean` and `spread` of the totals of all URLs; `shift`, added where no content is known; `threshold`, if it "
-        "was calibrated on the harvest; `precision`, the share of harvested pages above it that are like the topic, or "
-        "the largest above any score, if `--precision` was not reached",
+        "was calibrated on the harvest, 1 if no score reaches `--precision`; `precision`, the share of harvested pages "
+        "above it that are like the topic, or the largest above any score",
     ),
     ("value", pa.float64(), False, "the number"),
 )

@@ -11,6 +11,7 @@ from semrank.pipelines.cli import main
 
 SITE = "https://x.example/"
 BIRDS = {"kestrel": "kestrel raptor bird wing feather prey", "owl": "owl bird wing feather nest prey night"}
+CALIBRATED = "calibrated: 25% of the harvested pages above it are at least half as like the topic as the seeds"
 TRAINS = {f"train{number}": f"train engine wagon signal boiler steam number{number}" for number in range(3)}
 
 
@@ -35,10 +36,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        (["--precision", "0.25"], "threshold: 0.5, calibrated: 25% of the harvested pages above it are at least"),
+        (["--precision", "0.25"], f"threshold: 0.5, {CALIBRATED} (--precision 0.25)"),
         (
             ["--precision", "0.3"],
-            "threshold: 0.5, default of focused: the harvest does not reach --precision 0.3, only 0.25",
+            "threshold: 1, no score reaches --precision 0.3: of the harvested pages above one at most 25%",
         ),
         (["--threshold", "0.2"], "threshold: 0.2, given by --threshold"),
         (["--max-urls", "2"], "threshold: none, the limits are filled with the best URLs"),

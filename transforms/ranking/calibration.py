@@ -38,7 +38,8 @@ def calibrated_threshold(bins: pa.Table, precision: float) -> tuple[float | None
         precision: the share.
 
     Returns:
-        None and the largest share above any score if no score has enough; None twice if there are no pages.
+        1, which no score is above, and the largest share above any score if no score has enough; None twice if there
+        are no pages.
     """
     pages, relevant = np.zeros(SCORE_BINS + 1, dtype=np.int64), np.zeros(SCORE_BINS + 1, dtype=np.int64)
     for total, name in ((pages, "pages"), (relevant, "relevant")):
@@ -50,5 +51,5 @@ def calibrated_threshold(bins: pa.Table, precision: float) -> tuple[float | None
     shares = relevant_above[filled] / above[filled]
     right = np.flatnonzero(shares >= precision)
     if not len(right):
-        return None, float(shares.max())
+        return 1.0, float(shares.max())
     return float(filled[right[0]] / SCORE_BINS), float(shares[right[0]])

@@ -19,13 +19,13 @@ PAGES = st.lists(st.tuples(st.integers(0, SCORE_BINS * 8 - 1).map(lambda step: s
 
 
 def searched(pages: list[tuple[float, bool]], precision: float) -> float | None:
-    """The lowest lower end of a page's bin from which on enough pages are relevant."""
+    """The lowest lower end of a page's bin from which on enough pages are relevant, 1 if there is none."""
     for step in range(SCORE_BINS):
         above = [relevant for score, relevant in pages if score >= step / SCORE_BINS]
         occupied = any(step <= score * SCORE_BINS < step + 1 for score, _ in pages)
         if occupied and sum(above) >= precision * len(above):
             return step / SCORE_BINS
-    return None
+    return 1.0 if pages else None
 
 
 @given(PAGES, st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), st.integers(1, 4))
@@ -42,7 +42,7 @@ def test_the_threshold_is_the_lowest_with_the_precision(
     for step in {int(score * SCORE_BINS) for score, _ in pages}:
         above = [relevant for score, relevant in pages if score >= step / SCORE_BINS]
         shares[step / SCORE_BINS] = sum(above) / len(above)
-    assert share == (max(shares.values(), default=None) if threshold is None else shares[threshold])
+    assert share == (max(shares.values(), default=None) if threshold in (None, 1.0) else shares[threshold])
 
 
 @pytest.mark.parametrize("number", range(3))
