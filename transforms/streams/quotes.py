@@ -38,7 +38,11 @@ _ANSWERED = re.compile(rb"\" ([1-5][0-9]{2})(?![^\s])")
 _STATUS = re.compile(rb"[1-5][0-9]{2}")
 _PAGE = re.compile(rb"(?<![^\s\",])(?:https?://|www\.)[^\s\",]+", re.IGNORECASE)
 _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
-_CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]*@")
+_CREDENTIALS = re.compile(
+    r"((?:^|(?<=\s))(?:(?:https?|ftp|wss?|mailto):[/\\\s]*|[/\\]{2,})?|:[/\\]{2})[^/\\?#\s]*@", re.IGNORECASE
+)
+"""What stands before the host of a URL, also behind `https:` alone, backslashes, or no scheme, as browsers read it."""
+
 _BEHIND_PATH = re.compile(r"[?#;].*|%3[BbFf].*", re.DOTALL)
 _ADDRESS = re.compile(
     r"(?<![0-9.])(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![0-9])"
@@ -91,7 +95,7 @@ def quote_head(head: bytes) -> str:
 
 def quote_page(url: str) -> str:
     """The URL of a page, link or fetch for a reject row."""
-    return _CREDENTIALS.sub("", url)
+    return _CREDENTIALS.sub(r"\1", url)
 
 
 def quote_page_line(line: bytes) -> str:

@@ -73,3 +73,33 @@ def test_rejects_quote_urls_and_times_alone(batches: Any, quoted: str) -> None:
     assert len(rejects) == 1
     assert rejects[0].startswith(quoted)
     assert not any(secret in rejects[0] for secret in SECRETS)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("https:jane:s3cret@[x", "https:/jane:s3cret@[x", "HTTPS:\\\\jane:s3cret@[x", "https:///jane:s3cret@[x"),
+        *(
+            "//jane:s3cret@h/",
+            "\\\\jane:s3cret@h/",
+            "jane:s3cret@h/",
+            "mailto:jane@h",
+            "view-source:https://jane:s3cret@h/",
+        ),
+        "https://jane:s3cret@jane@[x",
+    ],
+)
+def test_credentials_in_all_notations_of_urls(url: str) -> None:
+    """WHATWG, "URL parsing": special schemes need no slashes, a backslash is one, userinfo ends at the last `@`."""
+    links = tables.read_json_lines(
+        json_lines({"source_url": "http://h/", "target_url": url}), table="links", source="f"
+    )
+    for batches in (scrapy.read(json_lines({"url": url}), source="f"), links):
+        (reject,) = together(batches)["rejects"]
+        assert not any(secret in reject["record"] for secret in SECRETS)
+
+
+@pytest.mark.parametrize("path", ["/@jane", "/?q=jane@h", "/;m=jane@h", "/#jane@h"])
+def test_what_is_no_credential_is_quoted(path: str) -> None:
+    (reject,) = together(scrapy.read(json_lines({"url": f"https://[h{path}"}), source="f"))["rejects"]
+    assert reject["record"] == f"f https://[h{path}"
