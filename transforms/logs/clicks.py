@@ -28,7 +28,7 @@ from semrank.transforms.streams.texts import Memo, escaped
 from semrank.transforms.streams.urls import canonical_url
 
 _CANONICAL = pa.schema([("url", pa.string()), ("reason", pa.string())])
-_HAS_SCHEME = r"^[\x00-\x20]*[A-Za-z][A-Za-z0-9+.-]*://"
+_HAS_SCHEME = r"^[\x00-\x20]*(?:[A-Za-z][A-Za-z0-9+.-]*://|(?i:https?):[/\\])"
 _POSITION = r"^[0-9]{1,9}(?:\.0{1,9})?$"  # data frames write whole numbers with a fraction
 
 

@@ -51,6 +51,18 @@ def test_aol() -> None:
     assert len(hashed.clicks) == 2
 
 
+@pytest.mark.parametrize(
+    ("written", "url"),
+    [
+        *((scheme, "http://h.example/a") for scheme in ("http:\\\\h.example\\a", "HTTP:/h.example/a", "h.example/a")),
+        ("localhost:8080/a", "http://localhost:8080/a"),
+    ],
+)
+def test_schemes_of_clicked_urls(written: str, url: str) -> None:
+    """WHATWG, "URL parsing": a special scheme counts with any number of slashes or backslashes."""
+    assert [row["url"] for row in read_all("orcas", f"1\tq\tD1\t{written}\n".encode()).clicks] == [url]
+
+
 def test_orcas_rows_are_users_of_their_own() -> None:
     content = b"1\tmoon\tD2\thttps://a.example/\n1\tmoon\tD3\thttps://b.example/\nbad\trow\n"
     outcome = read_all("orcas", content, NO_SALT)
