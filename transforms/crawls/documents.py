@@ -11,15 +11,21 @@ import html
 import re
 
 from semrank.transforms.crawls.charsets import decode_html
-from semrank.transforms.crawls.html import MAX_TITLE_CHARS
+from semrank.transforms.crawls.html import MAX_TITLE_CHARS, text_of_markup
 from semrank.transforms.crawls.links import squeeze
 from semrank.transforms.crawls.media import PDF, is_xml
 
 _HEAD_BYTES = 1 << 16  # in which the title of an XML document stands, if it is the document's
-_XML_TITLE = re.compile(
-    r"<(?:[a-z]++:)?title(?:\s[^<>]{0,500}+)?>"
-    r"([^<]{0,2000}+|\s*+<!\[CDATA\[(?:[^\]]|\](?!\]>)){0,2000}+\]\]>\s*+)</"
+_XML_TOKEN = re.compile(
+    r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)"
+    r"|<(?P<end>/?)(?P<prefix>[\w.-]{1,99}:)?(?P<name>[\w.-]{1,99})(?P<attributes>\s[^<>]{0,500}+)?(?P<empty>/?)>",
+    re.DOTALL,
 )
+_XML_TEXT = re.compile(r"([^<]{0,2000}+|\s*+<!\[CDATA\[(?:[^\]]|\](?!\]>)){0,2000}+\]\]>\s*+)</")
+_PARTS = frozenset({"item", "entry", "image", "source", "textInput", "textinput"})
+"""Elements of feeds that have titles of their own; nothing says that they come behind the feed's."""
+
+_TYPE = re.compile(r"""\stype\s*+=\s*+["'](x?html)["']""")
 _CDATA = re.compile(r"<!\[CDATA\[(.*)\]\]>", re.DOTALL)
 
 _INFO = re.compile(rb"/Info\s{1,9}([0-9]{1,9})\s{1,9}([0-9]{1,5})\s{1,9}R")
@@ -54,11 +60,33 @@ def document_title(content_type: str | None, body: bytes, charset: str | None = 
 
 
 def _xml_title(text: str) -> str | None:
-    found = _XML_TITLE.search(text)
+    """The title of the document, not of a part of it, and of a namespace without a prefix where there is one."""
+    parts, prefixed = 0, None
+    for token in _XML_TOKEN.finditer(text):
+        if token["name"] is None or token["empty"] or (token["attributes"] or "").endswith("/"):
+            continue
+        if token["name"] in _PARTS:
+            parts = max(0, parts - 1) if token["end"] else parts + 1
+        elif token["name"] == "title" and not token["end"] and not parts:
+            if token["prefix"] is None and (title := _xml_words(text, token)) is not None:
+                return title
+            if prefixed is None:
+                prefixed = _xml_words(text, token)
+    return prefixed
+
+
+def _xml_words(text: str, title: re.Match[str]) -> str | None:
+    """What an element of XML says; of Atom's text constructs with markup (RFC 4287, 3.1.1) the words."""
+    kind = _TYPE.search(title["attributes"] or "")
+    if kind is not None and kind[1] == "xhtml":
+        end = text.find(f"</{title['prefix'] or ''}title", title.end())
+        return text_of_markup(text[title.end() : end]) if end > 0 else None
+    found = _XML_TEXT.match(text, title.end())
     if found is None:
         return None
     quoted = _CDATA.search(found[1])
-    return quoted[1] if quoted else html.unescape(found[1])
+    words = quoted[1] if quoted else html.unescape(found[1])
+    return words if kind is None else text_of_markup(words)
 
 
 def _pdf_title(body: bytes) -> str | None:
