@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import difflib
-import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -121,12 +120,22 @@ def required(text: str, group: str = GENERAL, **further: Any) -> Any:
     return dataclasses.field(metadata={_KEY: Option(text, group, **further)})
 
 
-@functools.cache
-def declared(owner: type[Any]) -> Mapping[str, tuple[Option, tuple[type, ...]]]:
+Declared = Mapping[str, tuple[Option, tuple[type, ...]]]
+
+_known: dict[type[Any], Declared] = {}
+
+
+def declared(owner: type[Any]) -> Declared:
     """Field -> its option and its types without None, of a dataclass; fields that are no options are left out.
 
     The type of an option that may be given more than once is `tuple`.
     """
+    if owner not in _known:
+        _known[owner] = _declared(owner)
+    return _known[owner]
+
+
+def _declared(owner: type[Any]) -> Declared:
     hints = get_type_hints(owner)
     found = {}
     for field in dataclasses.fields(owner):

@@ -108,7 +108,8 @@ def beam_options(beam_arguments: Sequence[str]) -> PipelineOptions:
     Raises:
         InputError: an option that neither the command nor Beam knows.
     """
-    parser = _beam_parser(PipelineOptions, *_subclasses(PipelineOptions))
+    classes: list[Any] = [PipelineOptions, *_subclasses(PipelineOptions)]
+    parser = _beam_parser(*classes)
     try:
         parsed, unknown = parser.parse_known_args(list(beam_arguments))
     except (SystemExit, argparse.ArgumentError) as cause:

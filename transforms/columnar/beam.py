@@ -80,7 +80,7 @@ class _TableDoFn(beam.DoFn):
 
     def _inspect_process(self) -> tuple[list[str], list[Any]]:
         """Names and defaults of the arguments; Beam asks for them ten times a step and inspects them each time."""
-        return _process_arguments(type(self))
+        return _own_arguments(type(self).process)
 
     def _inspect_setup(self) -> tuple[list[str], list[Any]]:
         return [], []
@@ -89,8 +89,9 @@ class _TableDoFn(beam.DoFn):
 
 
 @functools.cache
-def _process_arguments(kind: type[beam.DoFn]) -> tuple[list[str], list[Any]]:
-    names, defaults = get_function_args_defaults(kind.process)
+def _own_arguments(method: Callable[..., Any]) -> tuple[list[str], list[Any]]:
+    """Names and defaults of the arguments of a method without `self`."""
+    names, defaults = get_function_args_defaults(method)
     return names[1:], defaults
 
 
