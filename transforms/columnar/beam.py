@@ -13,6 +13,7 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -618,7 +619,12 @@ class WritePartitions(beam.PTransform[Any, Any]):
     ) -> None:
         super().__init__(stage)
         self._merge = MergePartitions(
-            stage, _FinishAndWrite(folder, finish), partitions=partitions, key=key, sides=sides, holds=holds
+            stage,
+            partial(_written_part, folder=folder, finish=finish),
+            partitions=partitions,
+            key=key,
+            sides=sides,
+            holds=holds,
         )
 
     def expand(self, inputs: Mapping[str, Collection]) -> Collection:
@@ -626,14 +632,11 @@ class WritePartitions(beam.PTransform[Any, Any]):
         return inputs | "write" >> self._merge  # type: ignore[no-any-return]
 
 
-class _FinishAndWrite:
-    def __init__(self, folder: str, finish: Callable[..., pa.Table]) -> None:
-        self._folder, self._finish = folder, finish
-
-    def __call__(self, partition: int, **inputs: pa.Table | None) -> pa.Table:
-        taken = _taken(self._finish, (PARTITION,))
-        number = {PARTITION: partition} if taken else {}
-        return write_part(self._folder, partition, self._finish(**number, **inputs))
+def _written_part(
+    partition: int, *, folder: str, finish: Callable[..., pa.Table], **inputs: pa.Table | None
+) -> pa.Table:
+    number = {PARTITION: partition} if _taken(finish, (PARTITION,)) else {}
+    return write_part(folder, partition, finish(**number, **inputs))
 
 
 def write_part(folder: str, partition: int, table: pa.Table) -> pa.Table:
@@ -661,21 +664,18 @@ class WriteOne(beam.PTransform[Any, Any]):
         self, stage: str, folder: str, finish: Callable[..., pa.Table], *, holds: Held = OTHER, streams: bool = False
     ) -> None:
         super().__init__(stage)
-        self._gather = GatherTables(stage, _GatherAndWrite(folder, finish), holds=holds, streams=streams)
+        self._gather = GatherTables(
+            stage, partial(_written_table, folder=folder, finish=finish), holds=holds, streams=streams
+        )
 
     def expand(self, inputs: Mapping[str, Collection]) -> Collection:
         """Applies the step."""
         return inputs | "write" >> self._gather  # type: ignore[no-any-return]
 
 
-class _GatherAndWrite:
-    def __init__(self, folder: str, finish: Callable[..., pa.Table]) -> None:
-        self._folder, self._finish = folder, finish
-
-    def __call__(self, **inputs: pa.Table | None) -> pa.Table:
-        table = self._finish(**inputs)
-        path = files.join(self._folder, part_name(0))
-        return pa.table([[path], [table.num_rows], [write_parquet(path, table)]], schema=WRITTEN_SCHEMA)
+def _written_table(*, folder: str, finish: Callable[..., pa.Table], **inputs: Any) -> pa.Table:
+    table, path = finish(**inputs), files.join(folder, part_name(0))
+    return pa.table([[path], [table.num_rows], [write_parquet(path, table)]], schema=WRITTEN_SCHEMA)
 
 
 class FilterIds(beam.PTransform[Any, Any]):

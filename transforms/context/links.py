@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from semrank.transforms.columnar.arrays import Bools, Int64s, bools, column_array, int64s, members, positions, sum_rows
 from semrank.transforms.columnar.idfilter import IdFilter
-from semrank.transforms.columnar.ids import text_digests
+from semrank.transforms.weblog.clicks import column_ids
 
 COLUMNS = ("source_url", "target_url", "anchor_text", "nofollow")
 """Columns of the links table that the readers take."""
@@ -61,16 +61,10 @@ class Links:
 
 def read_links(table: pa.Table) -> Links:
     """The rows of a conformed links table as ids; the anchor texts are not needed."""
-    source, source_digests = _ids(table["source_url"])
-    target, target_digests = _ids(table["target_url"])
+    source, source_digests = column_ids(table["source_url"])
+    target, target_digests = column_ids(table["target_url"])
     nofollow = bools(pc.fill_null(column_array(table["nofollow"]), False))
     return Links(source, target, ~nofollow.astype(np.bool_), np.concatenate([source_digests, target_digests]))
-
-
-def _ids(column: pa.ChunkedArray) -> tuple[Int64s, Int64s]:
-    encoded = column_array(column).dictionary_encode()
-    digests = text_digests(encoded.dictionary)
-    return digests[int64s(encoded.indices), 0], digests
 
 
 def discovered_urls(links: Links, table: pa.Table, sources: Int64s, excluded: Int64s) -> pa.Table:

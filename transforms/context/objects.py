@@ -181,7 +181,7 @@ def keywords(words: pa.Table, supports: pa.Table, clicks: pa.Table | None) -> pa
     """The keywords of contexts, a table of `VOCABULARY_SCHEMA` ascending by word id.
 
     Args:
-        words: names of these and other words (`pages.WORD_SCHEMA`), may repeat.
+        words: names of these and other words (`clicks.WORD_SCHEMA`), may repeat.
         supports: results of `make_objects` (`SUPPORT_SCHEMA`); a word may repeat.
         clicks: clicks by `word_id`, in parts.
     """

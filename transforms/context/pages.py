@@ -31,6 +31,7 @@ from semrank.transforms.columnar.ids import digest_table, mix_bits, text_digests
 from semrank.transforms.context.tokens import Tokens, tokens_of
 from semrank.transforms.context.words import lemma_counts, lemmas_of, text_languages
 from semrank.transforms.streams.urls import url_words
+from semrank.transforms.weblog.clicks import WORD_SCHEMA
 
 COLUMNS = ("url", "fetched_at", "status", "title", "text", "keywords", "language")
 """Columns of the pages table that the reader takes."""
@@ -41,7 +42,6 @@ FETCHED_COLUMNS = ("url", "fetched_at", "status")
 TERM_SCHEMA = pa.schema(
     [pa.field("url_id", pa.int64()), pa.field("word_id", pa.int64()), pa.field("count", pa.int64())]
 )
-WORD_SCHEMA = pa.schema([pa.field("word_id", pa.int64()), pa.field("check", pa.int64()), pa.field("word", pa.string())])
 FREQUENCY_SCHEMA = pa.schema([pa.field("word_id", pa.int64()), pa.field("documents", pa.int64())])
 COUNT_SCHEMA = pa.schema([pa.field("documents", pa.int64())])
 FETCHED_SCHEMA = pa.schema(

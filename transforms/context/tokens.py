@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.transforms.columnar.arrays import Int64s, bools, int64s, list_parts, pointers, ragged
-from semrank.transforms.context.words import lemmas_of
+from semrank.transforms.context.words import TOKEN_CHARACTERS, lemmas_of
 
-_LETTERS = r"\p{L}\p{M}\p{N}'\x{2019}\x{AD}\x{200C}\x{200D}\x{2060}"
-_BETWEEN_TOKENS = rf"[^{_LETTERS}]+"
+_BETWEEN_TOKENS = rf"[^{TOKEN_CHARACTERS}]+"
 
 
 @dataclass(frozen=True, eq=False)

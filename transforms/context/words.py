@@ -78,8 +78,8 @@ TOPICAL_WORDS: Mapping[str, frozenset[str]] = {
 }
 """Nouns that a stop-word list has because they were frequent in the texts it was made from; they are topics."""
 
-_TOKEN_CHARACTERS = r"\p{L}\p{M}\p{N}'\x{2019}\x{AD}\x{200C}\x{200D}\x{2060}"
-_SEPARATORS = rf"[^{_TOKEN_CHARACTERS}]+"
+TOKEN_CHARACTERS = r"\p{L}\p{M}\p{N}'\x{2019}\x{AD}\x{200C}\x{200D}\x{2060}"
+_SEPARATORS = rf"[^{TOKEN_CHARACTERS}]+"
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 # Soft hyphen, joiners, Arabic elongation and vowel signs, Hebrew points: the same word is written with and without.
 _INVISIBLE = (

@@ -10,14 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from semrank.transforms.columnar.arrays import MAIN, Int64s, int64s, members
+from semrank.transforms.context.links import ID_SCHEMA
 
 MAX_DEPTH = 20
 """Largest possible limit of depth; each level costs a pass over the links between chosen pages."""
 
 REACHED_SCHEMA = pa.schema([pa.field("url_id", pa.int64()), pa.field("depth", pa.int64())])
 """A chosen page and its depth."""
-
-ID_SCHEMA = pa.schema([pa.field("url_id", pa.int64())])
 
 OUTER = "outer"
 """Tag of the links from chosen pages to others."""

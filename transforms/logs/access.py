@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.transforms.columnar.arrays import Bools, Int32s, column_array
+from semrank.transforms.logs.clicks import canonical_rows
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.records import read_blocks
 from semrank.transforms.logs.rejections import Balance, Quote, Rejections, truths
@@ -40,8 +41,8 @@ from semrank.transforms.logs.visits import VISITS, LogBatch
 from semrank.transforms.streams.parameters import ParameterRules
 from semrank.transforms.streams.quotes import quote_line
 from semrank.transforms.streams.spans import Bytes, Lines, Spans, numbers_at, slices, value_spans, window
-from semrank.transforms.streams.texts import Memo, escaped
-from semrank.transforms.streams.urls import MAX_PLAIN_CHARS, PLAIN_PATH, canonical_url, host_of
+from semrank.transforms.streams.texts import Memo
+from semrank.transforms.streams.urls import MAX_PLAIN_CHARS, PLAIN_PATH, host_of
 
 ASSET_EXTENSIONS = (
     *("css", "less", "scss", "js", "mjs", "map", "wasm", "json", "xml", "rss", "atom", "webmanifest", "txt"),
@@ -66,7 +67,6 @@ _ESCAPE = re.compile(rb"\\(x[0-9A-Fa-f]{2}|.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"v": b"\v", b"f": b"\f"}
 _NO_HOST = r"(?s)^(?:|[-_]|.*[*~^$()\\ ].*)$"
 
-_CANONICAL = pa.schema([("url", pa.string()), ("reason", pa.string())])
 _SEARCHES = pa.schema([("query", pa.string())])
 _REFERRERS = pa.schema(
     [
@@ -209,7 +209,7 @@ class AccessReader:
         self._site = (options.site or "").encode()
         self._scheme = (options.site or DEFAULT_SCHEME).partition(":")[0].encode()
         read_referrer = ReferrerReader(options)
-        self._urls = Memo(partial(_canonical_rows, rules=options.rules))
+        self._urls = Memo(partial(_pages, rules=options.rules))
         self._agents = Memo(lambda agents: pa.table({"is_robot": are_robots(agents)}))
         self._referrers = Memo(lambda values: _rows(map(read_referrer, values.to_pylist()), _REFERRERS))
         self._searches = Memo(
@@ -377,8 +377,8 @@ def _rows(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
     return pa.table([pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)], schema=schema)
 
 
-def _canonical_rows(values: pa.BinaryArray, rules: ParameterRules) -> pa.Table:
-    rows = _rows((canonical_url(escaped(value), rules=rules) for value in values.to_pylist()), _CANONICAL)
+def _pages(values: pa.BinaryArray, rules: ParameterRules) -> pa.Table:
+    rows = canonical_rows(values, rules)
     return rows.append_column("host", host_of(rows["url"]))
 
 

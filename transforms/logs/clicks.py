@@ -25,9 +25,8 @@ from semrank.transforms.logs.searches import MAX_QUERY_CHARS
 from semrank.transforms.streams.parameters import ParameterRules
 from semrank.transforms.streams.spans import Fields, Lines, separate
 from semrank.transforms.streams.texts import Memo, escaped
-from semrank.transforms.streams.urls import canonical_url
+from semrank.transforms.streams.urls import canonicalize
 
-_CANONICAL = pa.schema([("url", pa.string()), ("reason", pa.string())])
 _HAS_SCHEME = r"^[\x00-\x20]*(?:[A-Za-z][A-Za-z0-9+.-]*://|(?i:https?):[/\\])"
 _POSITION = r"^[0-9]{1,9}(?:\.0{1,9})?$"  # data frames write whole numbers with a fraction
 
@@ -63,7 +62,7 @@ class ClickReader:
     """Judges rows and makes clicks of them; remembers the URLs it has parsed."""
 
     def __init__(self, rules: ParameterRules) -> None:
-        self._urls = Memo(partial(_canonical_rows, rules=rules))
+        self._urls = Memo(partial(canonical_rows, rules=rules))
 
     def add(self, rows: Rows, balance: Balance) -> None:
         """Judge rows, count their rejections and add the clicks among them."""
@@ -119,12 +118,10 @@ def with_scheme(urls: pa.BinaryArray) -> pa.BinaryArray:
     return pc.if_else(bare, web, urls)
 
 
-def _canonical_rows(values: pa.BinaryArray, rules: ParameterRules) -> pa.Table:
-    results = [canonical_url(escaped(value), rules=rules) for value in values.to_pylist()]
-    return pa.table(
-        [pa.array([result.url for result in results], pa.string()), pa.array([r.reason for r in results], pa.string())],
-        schema=_CANONICAL,
-    )
+def canonical_rows(values: pa.BinaryArray, rules: ParameterRules) -> pa.Table:
+    """Columns `url` and `reason` of addresses as logged, one of them null; see `streams.urls`."""
+    found = canonicalize(pa.array([escaped(value) for value in values.to_pylist()], pa.string()), rules)
+    return pa.table({"url": found.urls, "reason": found.reasons})
 
 
 def fields_of(

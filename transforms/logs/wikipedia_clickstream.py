@@ -34,7 +34,7 @@ from semrank.transforms.streams.quotes import quote_click_line
 from semrank.transforms.streams.spans import TAB, Fields, Lines
 from semrank.transforms.streams.texts import Memo, decode, quotable
 from semrank.transforms.streams.times import MICROSECONDS, date_in_name, spaced_times
-from semrank.transforms.streams.urls import canonical_url
+from semrank.transforms.streams.urls import canonicalize
 
 FORMAT = "wikipedia-clickstream"
 
@@ -109,13 +109,13 @@ class _Reader:
 def _pages(titles: pa.BinaryArray, site: str, rules: ParameterRules) -> pa.Table:
     """URL of each article, or the reason why it has none, and the words of its title."""
     urls = [f"{site}/wiki/{quote_from_bytes(title, safe=_SAFE)}" for title in titles.to_pylist()]
-    results = [canonical_url(url, rules=rules) for url in urls]
+    found = canonicalize(pa.array(urls, pa.string()), rules)
     words = tidy(pc.replace_substring(decode(titles), "_", " "))
     blank = pc.equal(words, "")
     return pa.table(
         {
-            "url": pc.if_else(blank, None, pa.array([result.url for result in results], pa.string())),
-            "reason": pc.if_else(blank, "title-missing", pa.array([result.reason for result in results], pa.string())),
+            "url": pc.if_else(blank, None, found.urls),
+            "reason": pc.if_else(blank, "title-missing", found.reasons),
             "words": words,
         }
     )

@@ -31,6 +31,7 @@ from semrank.transforms.columnar.arrays import (
     positions,
     row_keys,
 )
+from semrank.transforms.context.links import LINK_SCHEMA
 from semrank.transforms.context.objects import NODE_SCHEMA
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.reasons import Term, reason_lists
@@ -43,8 +44,6 @@ Direction: TypeAlias = Literal["in", "out"]
 """Whether a node is given what the nodes have that link to it, or what those have that it links to."""
 
 _FLAGS = ("seed", "current")
-
-EDGE_SCHEMA = pa.schema([pa.field("source_id", pa.int64()), pa.field("target_id", pa.int64())])
 
 EDGE_BYTES = 16
 
@@ -143,10 +142,10 @@ class Nodes:
         return seeds
 
     def numbered(self, edges: pa.Table | None) -> tuple[Int64s, Int64s]:
-        """Nodes at the two ends of the links (`EDGE_SCHEMA`) whose ends are known, as (sources, targets)."""
+        """Nodes at the two ends of the links (`LINK_SCHEMA`) whose ends are known, as (sources, targets)."""
         if edges is None:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        source, target = (positions(self.urls, int64s(edges[name])) for name in EDGE_SCHEMA.names)
+        source, target = (positions(self.urls, int64s(edges[name])) for name in LINK_SCHEMA.names)
         known = (source >= 0) & (target >= 0)
         return self.node[source[known]], self.node[target[known]]
 
@@ -179,7 +178,7 @@ class Graph(Nodes):
 
     @classmethod
     def of_tables(cls, nodes: pa.Table | None, edges: pa.Table | None, *, level: str) -> Graph:
-        """The graph of known URLs (`NODE_SCHEMA`) and followed links (`EDGE_SCHEMA`, may repeat).
+        """The graph of known URLs (`NODE_SCHEMA`) and followed links (`LINK_SCHEMA`, may repeat).
 
         Raises:
             InputError: there are more links than a worker takes.
@@ -365,11 +364,11 @@ def distinct_nodes(nodes: pa.Table | None) -> pa.Table:
 
 
 def known_edges(links: pa.Table, nodes: pa.Table | None) -> pa.Table:
-    """The distinct links of a part whose two ends are known, a table of `EDGE_SCHEMA`."""
+    """The distinct links of a part whose two ends are known, a table of `LINK_SCHEMA`."""
     known = np.zeros(0, dtype=np.int64) if nodes is None else np.sort(int64s(nodes["url_id"]))
-    source, target = (int64s(links[name]) for name in EDGE_SCHEMA.names)
+    source, target = (int64s(links[name]) for name in LINK_SCHEMA.names)
     kept = (positions(known, source) >= 0) & (positions(known, target) >= 0) & (source != target)
-    return pa.table(_distinct(source[kept], target[kept]), schema=EDGE_SCHEMA)
+    return pa.table(_distinct(source[kept], target[kept]), schema=LINK_SCHEMA)
 
 
 def adjacency(source: Int64s, target: Int64s, count: int) -> sparse.csr_array:
@@ -431,7 +430,7 @@ KEYED_SCHEMA = pa.schema(
 
 
 def keyed_edges(links: pa.Table, nodes: Nodes, grid: Grid) -> pa.Table:
-    """The distinct edges of a part of the links (`EDGE_SCHEMA`) with their blocks, a table of `KEYED_SCHEMA`."""
+    """The distinct edges of a part of the links (`LINK_SCHEMA`) with their blocks, a table of `KEYED_SCHEMA`."""
     source, target = nodes.numbered(links)
     other = source != target
     source, target = _distinct(source[other], target[other])

@@ -14,15 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from semrank.transforms.columnar.arrays import Int64s, group_starts, int64s, members, positions
-from semrank.transforms.ranking.graph import EDGE_SCHEMA, Graph, adjacency
+from semrank.transforms.context.links import LINK_SCHEMA
+from semrank.transforms.ranking.graph import Graph, adjacency
 
 ROOT_URLS = 200
 """Kleinberg's t."""
 
 LINKING_URLS = 50
 """Kleinberg's d: a page that half of the web links to would make the whole web the subgraph."""
-
-ROOT_SCHEMA = pa.schema([pa.field("url_id", pa.int64())])
 
 
 def root_set(seeds: Int64s, scored: pa.Table | None) -> Int64s:
@@ -46,20 +45,20 @@ def nearest(scored: pa.Table | None) -> pa.Table:
 
 
 def touching(edges: pa.Table, root: Int64s) -> pa.Table:
-    """The links of a part that the base set can follow from, a table of `EDGE_SCHEMA`.
+    """The links of a part that the base set can follow from, a table of `LINK_SCHEMA`.
 
     Args:
-        edges: distinct links between known URLs (`EDGE_SCHEMA`).
+        edges: distinct links between known URLs (`LINK_SCHEMA`).
         root: ids of the root set, ascending.
     """
-    source, target = (int64s(edges[name]) for name in EDGE_SCHEMA.names)
+    source, target = (int64s(edges[name]) for name in LINK_SCHEMA.names)
     leaving = members(root, source)
     entering = np.flatnonzero(members(root, target) & ~leaving)
     order = entering[np.lexsort((source[entering], target[entering]))]
     starts = group_starts(target[order])
     place = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
     kept = np.concatenate([np.flatnonzero(leaving), order[place < LINKING_URLS]])
-    return pa.table([source[kept], target[kept]], schema=EDGE_SCHEMA)
+    return pa.table([source[kept], target[kept]], schema=LINK_SCHEMA)
 
 
 def base_set(root: Int64s, edges: pa.Table | None) -> Int64s:
@@ -71,9 +70,9 @@ def base_set(root: Int64s, edges: pa.Table | None) -> Int64s:
     """
     if edges is None:
         return root
-    distinct = edges.group_by(EDGE_SCHEMA.names).aggregate([])
+    distinct = edges.group_by(LINK_SCHEMA.names).aggregate([])
     found = touching(distinct, root)
-    return np.unique(np.concatenate([root, *(int64s(found[name]) for name in EDGE_SCHEMA.names)]))
+    return np.unique(np.concatenate([root, *(int64s(found[name]) for name in LINK_SCHEMA.names)]))
 
 
 def inner_edges(edges: pa.Table, base: Int64s) -> pa.Table:
@@ -89,8 +88,8 @@ def induced(links: Graph, scored: pa.Table) -> Graph:
         links: the graph of known URLs.
         scored: current URLs with their nearness to the topic (`SCORED_SCHEMA`).
     """
-    edges = pa.table([links.urls[ends] for ends in links.edges.nonzero()], schema=EDGE_SCHEMA)
+    edges = pa.table([links.urls[ends] for ends in links.edges.nonzero()], schema=LINK_SCHEMA)
     root = root_set(links.urls[links.seed], scored)
     kept = inner_edges(edges, base_set(root, edges))
-    source, target = (positions(links.urls, int64s(kept[name])) for name in EDGE_SCHEMA.names)
+    source, target = (positions(links.urls, int64s(kept[name])) for name in LINK_SCHEMA.names)
     return replace(links, edges=adjacency(source, target, len(links)))

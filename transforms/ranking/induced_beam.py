@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from semrank.transforms.columnar.arrays import Int64s, int64s
 from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables
+from semrank.transforms.context.links import ID_SCHEMA
 from semrank.transforms.ranking import cosine, graph, induced
 from semrank.transforms.ranking.cosine import CosineSettings
-from semrank.transforms.ranking.induced import ROOT_SCHEMA
 from semrank.transforms.ranking.text_beam import RankByTopic
 
 
@@ -53,11 +53,11 @@ def _near(descriptions: Any, topic: Any) -> pa.Table:
 
 def _root_rows(nodes: pa.Table | None, scored: pa.Table | None) -> pa.Table:
     seeds = np.zeros(0, dtype=np.int64) if nodes is None else int64s(nodes.filter(nodes["seed"])["url_id"])
-    return pa.table([induced.root_set(seeds, scored)], schema=ROOT_SCHEMA)
+    return pa.table([induced.root_set(seeds, scored)], schema=ID_SCHEMA)
 
 
 def _base_rows(root: pa.Table | None, edges: pa.Table | None) -> pa.Table:
-    return pa.table([induced.base_set(_root_ids(root), edges)], schema=ROOT_SCHEMA)
+    return pa.table([induced.base_set(_root_ids(root), edges)], schema=ID_SCHEMA)
 
 
 def _root_ids(root: pa.Table | None) -> Int64s:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from semrank.schemas.errors import InputError
-from semrank.transforms.ranking.ontology_model import ObjectProperty, Ontology, OntologyClass
+from semrank.transforms.ranking.ontology_model import ObjectProperty, Ontology, OntologyClass, spaced
 
 
 class _Table(NamedTuple):
@@ -136,14 +136,14 @@ def _learned(tables: dict[str, _Table], values: _Values, topic: str | None, show
             continue
         own = class_of[table.name]
         keys = {*table.key, *(column for columns, _, _ in table.foreign for column in columns)}
-        words[own] |= {_spaced(table.name), *(_spaced(column) for column in table.columns if column not in keys)}
+        words[own] |= {spaced(table.name), *(spaced(column) for column in table.columns if column not in keys)}
         for columns, referred, theirs in table.foreign:
             other = class_of.get(referred, own)
             if other == own:
                 continue
             if not set(columns) <= set(table.key):
                 name = f"{table.name}.{'+'.join(columns)}"
-                properties[name] = ObjectProperty(name, _spaced(" ".join(columns)), frozenset({(own, other)}))
+                properties[name] = ObjectProperty(name, spaced(" ".join(columns)), frozenset({(own, other)}))
             elif set(columns) != set(table.key):
                 wholes[own].add(other)
             elif values.within(table.name, columns, referred, theirs):
@@ -156,7 +156,7 @@ def _learned(tables: dict[str, _Table], values: _Values, topic: str | None, show
     classes = {
         name: OntologyClass(
             name,
-            _spaced(name),
+            spaced(name),
             frozenset(words[name]),
             parents=frozenset(parents[name]),
             wholes=frozenset(wholes[name]),
@@ -192,7 +192,7 @@ def _joining_properties(
                 ends.setdefault(table.name, ends[other])
                 parents[table.name].add(other)
     return {
-        name: ObjectProperty(name, _spaced(name), frozenset({pair}), frozenset(parents[name]))
+        name: ObjectProperty(name, spaced(name), frozenset({pair}), frozenset(parents[name]))
         for name, pair in ends.items()
     }
 
@@ -240,7 +240,3 @@ def _joins(table: _Table) -> bool:
     return (
         len(table.key) > 1 and set(table.key) <= set().union(*keys) and not any(set(table.key) <= key for key in keys)
     )
-
-
-def _spaced(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_-]+", " ", name).lower()

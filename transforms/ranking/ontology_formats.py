@@ -27,7 +27,7 @@ from urllib.parse import quote, unquote
 from xml.parsers import expat
 
 from semrank.schemas.errors import InputError
-from semrank.transforms.ranking.ontology_model import LARGEST_SIGMA, ObjectProperty, Ontology, OntologyClass
+from semrank.transforms.ranking.ontology_model import LARGEST_SIGMA, ObjectProperty, Ontology, OntologyClass, spaced
 
 NAMESPACE = "urn:semrank:ontology#"
 PROPERTY_NAMESPACE = "urn:semrank:property#"
@@ -234,7 +234,7 @@ def _entries(graph: Any, rdflib: Any, node: Any, name: str) -> tuple[str, frozen
         {str(value) for predicate in predicates for value in graph.objects(node, predicate)}
         for predicates in ((skos.prefLabel, rdfs.label), (skos.altLabel, skos.hiddenLabel))
     )
-    return min(labels, default=_spaced(name)), frozenset(labels | others)
+    return min(labels, default=spaced(name)), frozenset(labels | others)
 
 
 def _sigma(value: Any, name: str, source: str) -> float:
@@ -263,11 +263,6 @@ def _name(address: str) -> str:
 def _node(name: str, rdflib: Any) -> Any:
     """The address of a class; names of tables may have spaces and other characters that an address has not."""
     return rdflib.URIRef(NAMESPACE + quote(name, safe=""))
-
-
-def _spaced(name: str) -> str:
-    """A name in words: `PaymentMethod`, `payment_method` -> `payment method`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_-]+", " ", name).lower()
 
 
 def _property_node(name: str, rdflib: Any) -> Any:

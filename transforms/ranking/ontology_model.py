@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -139,3 +140,8 @@ class Ontology:
             rows |= {(lemma, number) for lemma in lemmas.to_pylist()}
         ordered = sorted(rows)
         return pa.table([[word for word, _ in ordered], [number for _, number in ordered]], schema=WORD_SCHEMA)
+
+
+def spaced(name: str) -> str:
+    """A name in words: `PaymentMethod`, `payment_method` -> `payment method`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_-]+", " ", name).lower()

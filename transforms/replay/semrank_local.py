@@ -57,7 +57,7 @@ from semrank.transforms.context.objects import (
     object_words,
     with_clicks,
 )
-from semrank.transforms.context.pages import FETCHED_SCHEMA, TERM_SCHEMA, WORD_SCHEMA, WORDS, address_words, text_words
+from semrank.transforms.context.pages import FETCHED_SCHEMA, TERM_SCHEMA, WORDS, address_words, text_words
 from semrank.transforms.context.words import DEFAULT_LANGUAGE, lemmas_of
 from semrank.transforms.lattice.mining import LATTICE_SCHEMA, MiningContext, bundle_rows, lattice_table, mine_bundle
 from semrank.transforms.ranking.semrank import SCORE_SCHEMA, Judge, Scoring, join_scores
@@ -65,7 +65,7 @@ from semrank.transforms.replay.replay import Moment, candidate_scores
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.weblog import relations
 from semrank.transforms.weblog.clicks import COLUMNS as CLICK_COLUMNS
-from semrank.transforms.weblog.clicks import Clicks, read_clicks, url_word_clicks, word_clicks
+from semrank.transforms.weblog.clicks import WORD_SCHEMA, Clicks, read_clicks, url_word_clicks, word_clicks
 from semrank.transforms.weblog.groups import minhash_groups, user_groups, user_words, users_of_several_groups
 from semrank.transforms.weblog.relations import RelationSettings
 from semrank.transforms.weblog.sequences import click_edges, sequence_rows
@@ -237,7 +237,7 @@ class ClickLog:
             counts.astype(np.int64),
             relations.scope_rows(read, word_ids, *users),
             np.unique(read.url),
-            _distinct_words([read.words.cast(WORD_SCHEMA)]),
+            _distinct_words([read.words]),
             read,
             users,
         )

@@ -49,7 +49,6 @@ from semrank.transforms.context.pages import (
     SOURCE_SCHEMA,
     SOURCES,
     TERMS,
-    WORD_SCHEMA,
     WORDS,
     Wanted,
     address_words,
@@ -58,7 +57,14 @@ from semrank.transforms.context.pages import (
 )
 from semrank.transforms.context.words import DEFAULT_LANGUAGE, lemmas_of
 from semrank.transforms.ranking.facts import Facts
-from semrank.transforms.weblog.clicks import Clicks, read_clicks, session_counts, url_word_clicks, url_word_sessions
+from semrank.transforms.weblog.clicks import (
+    WORD_SCHEMA,
+    Clicks,
+    read_clicks,
+    session_counts,
+    url_word_clicks,
+    url_word_sessions,
+)
 from semrank.transforms.weblog.sequences import click_edges, sequence_rows
 
 SOURCE_BYTES = 8 << 20
@@ -151,7 +157,7 @@ class Web:
             "query": url_word_clicks(read).rename_columns(addresses.column_names),
         }
         words, numbers = _vocabulary(
-            [page_facts[WORDS], address_names, anchor_terms[WORDS], read.words.cast(WORD_SCHEMA)], list(terms.values())
+            [page_facts[WORDS], address_names, anchor_terms[WORDS], read.words], list(terms.values())
         )
         found, followed = _link_matrices(rows, url)
         fetched, described = _page_flags(page_facts[FETCHED], url)

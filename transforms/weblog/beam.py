@@ -30,7 +30,7 @@ class ClickFacts(NamedTuple):
         edges: c-edges in parts (`sequences.CLICK_EDGE_SCHEMA`), those of a user in one part.
         word_clicks: f(n) in parts (`clicks.WORD_CLICKS_SCHEMA`).
         url_clicks: clicks by (URL, word) in parts (`clicks.URL_WORD_CLICKS_SCHEMA`).
-        words: words that queries hold (`clicks.WORDS_SCHEMA`).
+        words: words that queries hold (`clicks.WORD_SCHEMA`).
         digests: ids of clicked URLs with their check values.
         users: what groups of users are made from.
         clicked: positions of clicked URLs in a filter (`idfilter.POSITION_SCHEMA`).

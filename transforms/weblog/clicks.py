@@ -35,9 +35,7 @@ COLUMNS = ("user_id", "user_group", "session_id", "query", "keywords", "clicked_
 NO_GROUP = 0
 """Group of users without one: they form one group."""
 
-WORDS_SCHEMA = pa.schema(
-    [pa.field("word_id", pa.int64()), pa.field("check", pa.int64()), pa.field("word", pa.string())]
-)
+WORD_SCHEMA = pa.schema([pa.field("word_id", pa.int64()), pa.field("check", pa.int64()), pa.field("word", pa.string())])
 WORD_CLICKS_SCHEMA = pa.schema([pa.field("word_id", pa.int64()), pa.field("clicks", pa.int64())])
 URL_WORD_CLICKS_SCHEMA = pa.schema(
     [pa.field("url_id", pa.int64()), pa.field("word_id", pa.int64()), pa.field("clicks", pa.int64())]
@@ -70,7 +68,7 @@ class Clicks:
         url_digests: ids and check values of the distinct clicked URLs, int64[m, 2].
         word_indptr: where each click's words begin and end, int64[n + 1].
         word: ids of the words of all clicks, int64[word_indptr[-1]]; distinct within a click.
-        words: the distinct words, a table of `WORDS_SCHEMA`.
+        words: the distinct words, a table of `WORD_SCHEMA`.
     """
 
     user: Int64s
@@ -136,7 +134,7 @@ def read_clicks(table: pa.Table, words_of: WordsOf) -> Clicks:
     click, place = ragged(starts, lengths)
     click, word_number = _distinct_words(click, numbers[place], len(digests))
 
-    url_ids, url_digests = _text_ids(table["url"])
+    url_ids, url_digests = column_ids(table["url"])
     return Clicks(
         user=text_ids(table["user_id"]),
         group=_optional_ids(table["user_group"]),
@@ -148,7 +146,7 @@ def read_clicks(table: pa.Table, words_of: WordsOf) -> Clicks:
         url_digests=url_digests,
         word_indptr=pointers(np.bincount(click, minlength=table.num_rows)),
         word=digests[word_number, 0] if len(digests) else np.zeros(0, dtype=np.int64),
-        words=pa.table([pa.array(digests[:, 0]), pa.array(digests[:, 1]), distinct.dictionary], schema=WORDS_SCHEMA),
+        words=pa.table([pa.array(digests[:, 0]), pa.array(digests[:, 1]), distinct.dictionary], schema=WORD_SCHEMA),
     )
 
 
@@ -196,8 +194,8 @@ def _distinct_words(click: Int64s, word: Int64s, word_count: int) -> tuple[Int64
     return keys // max(word_count, 1), keys % max(word_count, 1)
 
 
-def _text_ids(column: pa.ChunkedArray) -> tuple[Int64s, Int64s]:
-    """Ids of a column's strings, and the digests of its distinct strings."""
+def column_ids(column: pa.ChunkedArray) -> tuple[Int64s, Int64s]:
+    """Ids of a column's strings, int64[n], and the digests of its distinct strings, int64[m, 2]."""
     encoded = column_array(column).dictionary_encode()
     digests = text_digests(encoded.dictionary)
     return digests[int64s(encoded.indices), 0], digests

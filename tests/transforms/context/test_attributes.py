@@ -18,6 +18,7 @@ from semrank.transforms.context import pages
 from semrank.transforms.context.evidence import Evidence
 from semrank.transforms.context.links import DISCOVERED_SCHEMA, ID_SCHEMA, anchor_rows, read_links
 from semrank.transforms.context.objects import BASE, Corpus, ObjectSettings, make_objects
+from semrank.transforms.weblog.clicks import WORD_SCHEMA
 
 LANGUAGE = "xx"
 """Has neither stop words nor lemmas, so that a text's words are plain to see."""
@@ -147,7 +148,7 @@ def computed_words(known: list[Page], options: ObjectSettings, tables: int, part
             [np.repeat(ids, len(VOCABULARY)), np.tile(word_ids, len(known)), clicks.ravel()], schema=pages.TERM_SCHEMA
         ).filter(pa.array(clicks.ravel() > 0)),
     )
-    add(pages.WORDS, pa.table([word_ids, word_ids, pa.array(VOCABULARY)], schema=pages.WORD_SCHEMA))
+    add(pages.WORDS, pa.table([word_ids, word_ids, pa.array(VOCABULARY)], schema=WORD_SCHEMA))
     add("known", pa.table([queue], schema=ID_SCHEMA))
     current = [number for number, page in enumerate(known) if not page.in_queue]
     add("discovered", pa.table([ids[current], [urls[number] for number in current]], schema=DISCOVERED_SCHEMA))

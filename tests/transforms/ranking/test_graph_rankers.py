@@ -21,6 +21,7 @@ from scipy import sparse
 from semrank.pipelines.runtime import beam_options, run_pipeline
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.beam import WriteOne
+from semrank.transforms.context.links import LINK_SCHEMA
 from semrank.transforms.context.objects import NODE_SCHEMA
 from semrank.transforms.ranking import breadth_first, graph, graph_beam, harmonic, hits, induced, pagerank
 from semrank.transforms.ranking.graph import Direction, Graph, Grid, Iteration, Method
@@ -446,7 +447,7 @@ def test_urls_of_a_host_have_its_value(tmp_path: Path) -> None:
 
 def test_too_many_links_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph, "MAX_EDGE_BYTES", 32)
-    edges = pa.table([[1, 2, 3], [2, 3, 1]], schema=graph.EDGE_SCHEMA)
+    edges = pa.table([[1, 2, 3], [2, 3, 1]], schema=LINK_SCHEMA)
     with pytest.raises(InputError, match="found 3 links between known URLs, expected at most 2"):
         Graph.of_tables(None, edges, level="page")
 
@@ -454,7 +455,7 @@ def test_too_many_links_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("by", ["pagerank", "harmonic"])
 def test_quality_of_hosts_is_that_of_their_graph(by: str) -> None:
     nodes = pa.table([[1, 2, 3, 4], [10, 20, 20, 30], [False] * 4, [True] * 4], schema=NODE_SCHEMA)
-    edges = pa.table([[1, 2, 3, 2], [2, 3, 4, 4]], schema=graph.EDGE_SCHEMA)
+    edges = pa.table([[1, 2, 3, 2], [2, 3, 4, 4]], schema=LINK_SCHEMA)
     web = nx.DiGraph([(10, 20), (20, 30)])
     expected = nx.pagerank(web, tol=1e-14) if by == "pagerank" else nx.harmonic_centrality(web)
     found = _host_quality(nodes, edges, by)

@@ -27,16 +27,6 @@ FAULTS: tuple[Fault, ...] = (*URL_FAULTS, ("url-too-long", longer_than(LONGEST_U
 """What Heritrix would misread."""
 
 
-def seeds(tables: Iterator[pa.Table]) -> Iterator[pa.Array]:
-    """Lines of `.seeds`.
-
-    Args:
-        tables: rows of `EXPORTED` without faults, in the order of rank.
-    """
-    for rows in tables:
-        yield joined(rows["url"])
-
-
 def schedule(tables: Iterator[pa.Table]) -> Iterator[pa.Array]:
     """Lines of `.schedule` and `.force`.
 

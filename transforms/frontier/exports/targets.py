@@ -51,7 +51,7 @@ class Wanted:
 def _heritrix_lines(file_name: str, total: int) -> Lines:
     ending = "." + file_name.removesuffix(".gz").rpartition(".")[2]
     if ending == ".seeds":
-        return heritrix.seeds
+        return urls.lines
     if ending in {".schedule", ".force"}:
         return heritrix.schedule
     if ending == ".precedence":
