@@ -240,7 +240,7 @@ FORMATS: Mapping[str, SourceFormat] = {
     "cc-index": SourceFormat("Common Crawl's columnar index, Parquet", _read_index, _check_index, _always),
     "nutch": _text("a dump of Nutch's CrawlDb, CSV or JSON", nutch.read),
     "heritrix": _text("Heritrix's crawl.log", heritrix.read),
-    "scrapy": _text("items of Scrapy, JSON Lines", scrapy.read),
+    "scrapy": _text("items of Scrapy, JSON Lines or JSON", scrapy.read),
     "pages": _table("pages"),
     "links": _table("links"),
     "clicks": _table("clicks"),

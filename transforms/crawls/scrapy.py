@@ -1,4 +1,4 @@
-"""Items that Scrapy spiders export as JSON Lines (`-o pages.jsonl`).
+"""Items that Scrapy spiders export: JSON Lines (`-o pages.jsonl`), or an array with an item a line (`-o pages.json`).
 
 Items have the fields that their authors gave them, so each column is looked for under the usual names:
 
@@ -65,6 +65,7 @@ LANGUAGE_FIELDS = ("language", "lang")
 LINK_FIELDS = ("links", "outlinks")
 HEADER_FIELDS = ("headers", "response_headers")
 _TRUE = frozenset({"true", "1", "1.0", "yes"})
+_BRACKETS = frozenset({b"[", b"]"})
 PASSED_FIELDS = ("redirect_urls", "redirected_from")
 
 
@@ -78,8 +79,10 @@ def read(stream: BinaryIO, *, source: str, limits: CrawlLimits = DEFAULT_LIMITS)
     """
     builder = BatchBuilder(STAGE, limits.rules)
     for line in read_lines(stream, limits.max_record_bytes):
-        item = parse_object(line.data) if line.problem is None else line.problem
-        if isinstance(item, str):
+        item = parse_object(line.data.rstrip().removesuffix(b",")) if line.problem is None else line.problem
+        if line.problem is None and line.data.strip() in _BRACKETS:
+            builder.ignore("bracket")
+        elif isinstance(item, str):
             builder.reject(item, f"{source} {quote_page_line(line.data)}")
         else:
             raw = _single(_first(item, URL_FIELDS))

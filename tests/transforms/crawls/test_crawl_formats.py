@@ -326,6 +326,14 @@ def from_scrapy(*items: Any) -> dict[str, Any]:
     return together(scrapy.read(stream(content.encode()), source="f"))
 
 
+def test_scrapy_feeds_that_are_arrays() -> None:
+    """Scrapy's docs, `JsonItemExporter`: by default (`FEED_EXPORT_INDENT` 0) an array with each item on a new line."""
+    items = [json.dumps({"url": f"http://example.com/{name}"}) for name in "abc"]
+    found = from_scrapy("[", *(f"{item}," for item in items[:-1]), items[-1], "]")
+    assert [row["url"] for row in found["pages"]] == [f"http://example.com/{name}" for name in "abc"]
+    assert (found["records"], found["used"], found["ignored"]) == (5, 3, {"bracket": 2})
+
+
 TEXT = "These are the plain words of a page, enough of them to tell the language."
 
 
