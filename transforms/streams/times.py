@@ -30,6 +30,7 @@ _APACHE = b"00/Aaa/0000:00:00:00 +0000"
 _DENSE = b"00000000000000"
 _SPACED = b"0000-00-00 00:00:00"
 
+_SPELT_UTC = re.compile(r"(?<=[0-9]) UTC\Z")
 _SLASHED = re.compile(r"\A([0-9]{4})/([0-9]{2})/([0-9]{2})(?= |\Z)")
 
 _DATE_IN_NAME = re.compile(
@@ -83,9 +84,9 @@ def spaced_times(values: pa.BinaryArray) -> pa.TimestampArray:
 def written_times(values: pa.BinaryArray) -> pa.TimestampArray:
     """Times in any of the usual notations, each value on its own.
 
-    ISO 8601 (with a zone, a fraction of a second, `T` or a space; without a zone it is UTC), the Common Log Format's,
-    Caddy's (`2024/03/12 10:00:00.123`), 14 digits, seconds since 1970 with or without a fraction, or (13, 16, 19
-    digits) parts of seconds.
+    ISO 8601 (with a zone, perhaps ` UTC`, a fraction of a second, `T` or a space; without a zone it is UTC), the Common
+    Log Format's, Caddy's (`2024/03/12 10:00:00.123`), 14 digits, seconds since 1970 with or without a fraction, or (13,
+    16, 19 digits) parts of seconds.
     """
     encoded = values.dictionary_encode()
     known = encoded.dictionary
@@ -110,7 +111,7 @@ def _one_time(value: bytes) -> int | None:
             return None if scale is None else _scaled(text, scale)
     except (ValueError, OverflowError):
         return None
-    moment = microseconds(_SLASHED.sub(r"\1-\2-\3", text))
+    moment = microseconds(_SPELT_UTC.sub("Z", _SLASHED.sub(r"\1-\2-\3", text)))
     return moment if moment is not None and 0 <= moment <= MAX_MOMENT else None
 
 

@@ -152,6 +152,8 @@ def test_times_may_be_numbers() -> None:
         moment,
         moment.replace(hour=0, minute=0, microsecond=0),
     ]
+    spelt = (b"2013-10-10 14:52:00.25 UTC", b"2013-10-10 14:52:00.250000 UTC")  # BigQuery's exports
+    assert written_times(binary(*spelt)).to_pylist() == [moment, moment]
     assert written_times(binary(b"31/Dec/2016:23:59:60 +0000")).to_pylist() == [
         datetime.datetime(2017, 1, 1, tzinfo=UTC)
     ]
