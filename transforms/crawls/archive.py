@@ -50,6 +50,7 @@ _ARC_SECOND = re.compile(rb"(?P<type>.*) (?:[0-9]{3}|-) [^\s]+ [^\s]+ [^\s]+ [^\
 
 _NAME = re.compile(rb"[!-9;-~]+[ \t]*:")
 _BLANK = (b"\n", b"\r\n")
+_NEXT = b"\r\n\r\nWARC/"  # between records of a WARC file; those that are frames of their own end with its first half
 _BETWEEN = b"\r\n" + MARK  # bytes between records, and before the first
 _MAX_ADDRESS_BYTES = 255  # a host's name
 _MOST_BLANK_LINES = 8  # between records; ARC has one, WARC two
@@ -162,7 +163,8 @@ def _read_record(feed: _Feed, max_record_bytes: int) -> Record:
         feed.skip_to_record()
         return Record(position, headers, b"", cut or "record-header-invalid")
     size = int(length)
-    if is_arc and (size > max_record_bytes or not feed.is_whole(size)):
+    # A length that is too large to take may well be right in WARC files, which hold whole films.
+    if (is_arc and size > max_record_bytes) or (size <= max_record_bytes and not feed.is_whole(size)):
         inner = feed.bytes_to_record(min(size, max_record_bytes))
         if inner:
             return Record(position, headers, feed.take(inner))
@@ -384,6 +386,8 @@ class _Feed:
 
     def is_whole(self, size: int) -> bool:
         """Whether the next record or the end follows `size` bytes, in not too many pieces; nothing is passed over."""
+        if self._fill() and self._chunk.data[self._at + size : self._at + size + len(_NEXT)] in (_NEXT, _NEXT[:4]):
+            return True
         mark = self._mark()
         pieces = 0
         while size and pieces < _MOST_PIECES and self._fill():

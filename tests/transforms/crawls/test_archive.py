@@ -174,6 +174,26 @@ def test_wrong_lengths_in_arc_files_cost_no_other_record(length: int, problems: 
             assert read(content, 0, cut) + read(content, cut) == records
 
 
+@pytest.mark.parametrize("more", [1, 9, 100, 1_000, 100_000])
+@pytest.mark.parametrize("pack", [b"".join, members, lambda records: gzip.compress(b"".join(records))])
+@pytest.mark.parametrize("size", [10, 200_000])
+def test_too_large_lengths_in_warc_files_cost_no_other_record(
+    more: int, pack: Callable[[list[bytes]], bytes], size: int
+) -> None:
+    """ISO 28500, annex D: a record compressed on its own ends with its member; warcio reads the next one there."""
+    texts = [http(letter * size) for letter in (b"a", b"b", b"c")]
+    first, second, third = (warc(text, f"http://h/{number}") for number, text in enumerate(texts))
+    wrong = second.replace(b"Content-Length: %d" % len(texts[1]), b"Content-Length: %d" % (len(texts[1]) + more), 1)
+    content = pack([first, wrong, third])
+    records = read(content)
+    assert [(record.headers["warc-target-uri"], record.problem) for record in records] == [
+        (f"http://h/{number}", None) for number in range(3)
+    ]
+    assert [record.block.rstrip() for record in records] == texts
+    for cut in range(1, len(content), len(content) // 20):
+        assert read(content, 0, cut) + read(content, cut) == records
+
+
 def test_header_odds_and_ends() -> None:
     content = (
         b"\r\n\r\nWARC/1.0 \r\nwarc-type:response\r\nWARC-Target-URI: <http://example.com/>\r\nX: a\r\n  b\r\n"
