@@ -117,23 +117,18 @@ examples:
   semrank rank --snapshot snapshot --previous round-0000 --output round-0001 --max-urls 1000 --max-per-host 50
 """
 
-PARTS = (
-    "pending.json",
-    "classes",
-    "frontier",
-    "scale",
-    "topic",
-    "harvest",
-    "keywords",
-    "relations",
-    "base_concepts",
-    "current_concepts",
-    "rejects",
-)
-"""Folders of a round."""
-
 PENDING = "pending.json"
 """File of a round whose job was handed over: what `finish` needs to conclude it."""
+
+_TABLES = {
+    **{table.name: table.schema for table in (FRONTIER, HARVEST, KEYWORDS, RELATIONS, REJECTS, SCALE, TOPIC)},
+    "base_concepts": CONCEPTS.schema,
+}
+_FURTHER = {"classes": CLASSES.schema, "current_concepts": CONCEPTS.schema}
+"""Tables of every round, and of some."""
+
+PARTS = (PENDING, *_TABLES, *_FURTHER)
+"""Files and folders of a round."""
 
 HARVEST_ROWS = 1 << 20
 """URLs in a file of the harvest."""
@@ -495,20 +490,8 @@ def conclude(
     Returns:
         A summary for people.
     """
-    schemas = {
-        "frontier": FRONTIER.schema,
-        "harvest": HARVEST.schema,
-        "keywords": KEYWORDS.schema,
-        "relations": RELATIONS.schema,
-        "base_concepts": CONCEPTS.schema,
-        "rejects": REJECTS.schema,
-        "scale": SCALE.schema,
-        "topic": TOPIC.schema,
-    }
-    if config.ranker == "ontology":
-        schemas["classes"] = CLASSES.schema
-    if config.write_lattices:
-        schemas["current_concepts"] = CONCEPTS.schema
+    made = {"classes": config.ranker == "ontology", "current_concepts": config.write_lattices}
+    schemas = _TABLES | {name: schema for name, schema in _FURTHER.items() if made[name]}
     work = folders.work_folder(output)
     folders.complete_parts(work, schemas)
     rows = {name: folders.row_count(work, name) for name in schemas}
