@@ -40,11 +40,12 @@ FORMAT = "nginx-json"
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "client": (
-        *("remote_addr", "realip_remote_addr", "ip", "client_ip", "clientip", "client", "remote_ip"),
+        *("remote_addr", "realip_remote_addr", "ip", "client_ip", "clientip", "client", "remote_ip", "remoteip"),
         *("request.client_ip", "request.remote_ip", "request.remote_addr", "clienthost", "clientaddr"),
     ),
     "forwarded": (
         *("http_x_forwarded_for", "x_forwarded_for", "x-forwarded-for", "request.headers.x-forwarded-for"),
+        *("x_forward_for", "x-forward-for", "xff"),
         *("request_x-forwarded-for", "forwarded_for", "http_x_real_ip", "x_real_ip", "request_x-real-ip"),
         *("http_cf_connecting_ip", "http_true_client_ip", "http_forwarded", "request.headers.forwarded"),
     ),
@@ -57,8 +58,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "method": ("request_method", "method", "verb", "http_method", "request.method", "requestmethod"),
     "target": ("request_uri", "request.uri", "requestpath"),
     "rewritten": ("path", "uri", "document_uri", "url"),
-    "arguments": ("args", "query_string", "query", "querystring"),
-    "host": ("host", "http_host", "server_name", "vhost", "request.host", "requesthost"),
+    "arguments": ("args", "query_string", "query", "querystring", "request_query"),
+    "host": ("http_host", "domain", "host", "server_name", "vhost", "request.host", "requesthost"),
     "scheme": (
         *("scheme", "protocol", "request_scheme", "requestscheme", "http_x_forwarded_proto", "x_forwarded_proto"),
         "request.tls",
@@ -208,11 +209,13 @@ def _bytes(value: Any) -> bytes | None:
 def _requests(columns: Mapping[str, pa.BinaryArray], lines: Sequence[bytes]) -> Requests:
     method = columns["method"]
     request = columns["request"].fill_null(b"")
-    rewritten = with_query(columns["rewritten"], columns["arguments"])
+    is_path = pc.match_substring_regex(request, "^/[^ ]*$")
+    path = pc.coalesce(columns["rewritten"], pc.if_else(is_path, request, None))
+    rewritten = with_query(path, columns["arguments"])
     target = columns["target"]
     if pc.any(pc.greater(pc.binary_length(request), 0)).as_py():
         said_method, said_target = split_requests(*value_spans(request))
-        has_line = pc.greater(pc.binary_length(request), 0)
+        has_line = pc.and_(pc.greater(pc.binary_length(request), 0), pc.invert(is_path))
         method = pc.coalesce(method, pc.if_else(has_line, said_method, None))
         target = pc.coalesce(target, pc.if_else(has_line, said_target, None))
     # A whole URL tells the host, where nothing else does.

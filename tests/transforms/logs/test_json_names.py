@@ -88,6 +88,14 @@ def test_fates_in_logs_of_caddy_and_traefik() -> None:
         ({"request_uri": "/e", "host": "_", "server_name": HOST}, "https://www.example.org/e"),
         ({"request_uri": "/e", "host": "-", "server_name": HOST}, "https://www.example.org/e"),
         ({"request": "GET /g HTTP/1.1", "url": "https://www.example.org/g"}, "https://www.example.org/g"),
+        # A log shipper's `host` is the machine; Elastic's tutorials log the server's address there, $host as `domain`.
+        ({"uri": "/h", "host": "10.0.0.5", "http_host": HOST}, "https://www.example.org/h"),
+        ({"uri": "/h", "host": "web-1", "domain": HOST}, "https://www.example.org/h"),
+        ({"uri": "/h", "host": HOST, "http_host": ""}, "https://www.example.org/h"),
+        # The JSON formats of ingress-nginx's and of Apache's users: path and query string each for itself.
+        ({"path": "/i", "request_query": "id=7", "vhost": HOST}, "https://www.example.org/i?id=7"),
+        ({"request": "/i", "query": "?id=7", "method": "GET", "host": HOST}, "https://www.example.org/i?id=7"),
+        ({"request": "/i", "host": HOST}, "https://www.example.org/i"),
         ({"request_uri": "/e", "server_name": "_"}, None),
         ({"request_uri": "/e", "server_name": "~^(www\\.)?(?<name>.+)$"}, None),
         ({"request_uri": "/e", "server_name": "*.example.org"}, None),
@@ -102,6 +110,14 @@ def test_which_field_tells_the_page(fields: dict[str, str], url: str | None) -> 
         assert [visit["url"][:24] for visit in outcome.visits] == ["https://www.example.org/"]
     else:
         assert [visit["url"] for visit in outcome.visits] == [url]
+
+
+@pytest.mark.parametrize("name", ["x_forward_for", "x-forward-for", "xff", "remoteIP"])
+def test_other_names_of_the_client(name: str) -> None:
+    entry = {"time_iso8601": TIME, "request_uri": "/a", "host": HOST, "http_user_agent": BROWSER}
+    lines = [json.dumps({**entry, field: "203.0.113.9"}) for field in (name, "remote_addr")]
+    one, other = read_all("nginx-json", "\n".join(lines).encode(), NO_SITE).visits
+    assert one["user_id"] == other["user_id"]
 
 
 @pytest.mark.parametrize("none", ["-", ""])
