@@ -183,6 +183,8 @@ def _values(column: str, values: list[Any]) -> pa.BinaryArray:
         texts = pc.if_else(pa.array([value is not None for value in values]), texts.fill_null(b""), None)
     if column == "host":
         return known_hosts(texts)
+    if column == "time":  # Apache's %t has brackets
+        texts = pc.replace_substring_regex(texts, r"^\[(.*)\]$", r"\1")
     if column in _OFTEN_NONE:
         return without_none(texts)
     if column == "scheme":

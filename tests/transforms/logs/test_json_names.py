@@ -112,6 +112,13 @@ def test_which_field_tells_the_page(fields: dict[str, str], url: str | None) -> 
         assert [visit["url"] for visit in outcome.visits] == [url]
 
 
+def test_times_in_brackets() -> None:
+    """Apache's mod_log_config: `%t` is the time in the Common Log Format with its brackets."""
+    entry = {"remote_addr": "203.0.113.9", "time": "[12/Mar/2024:11:00:00 +0100]", "request_uri": "/a", "host": HOST}
+    (visit,) = read_all("nginx-json", json.dumps(entry).encode(), NO_SITE).visits
+    assert visit["visited_at"].isoformat() == "2024-03-12T10:00:00+00:00"
+
+
 @pytest.mark.parametrize("name", ["x_forward_for", "x-forward-for", "xff", "remoteIP"])
 def test_other_names_of_the_client(name: str) -> None:
     entry = {"time_iso8601": TIME, "request_uri": "/a", "host": HOST, "http_user_agent": BROWSER}
