@@ -1,4 +1,4 @@
-"""The crawls of an evaluation: what they are replayed on, and by which rankers."""
+"""The crawls of an evaluation: their settings and rankers."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ log = logging.getLogger(PROGRESS)
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What a crawl is for and where it begins.
+    """The topic, seeds and mode of a crawl.
 
     Attributes:
-        topic: what it looks for.
+        topic: its topic.
         seed_set: number of the set of seeds.
-        mode: what it knows of candidates, and what it fetches.
+        mode: what is known of candidates, and what is fetched.
     """
 
     topic: Topic
@@ -53,7 +53,7 @@ class Setting:
         return self.mode != FRONTIER
 
     def relevant(self, pages: int) -> npt.NDArray[np.bool_]:
-        """Whether each page counts: it is the topic's and no seed, bool[pages]."""
+        """Whether each page is relevant: one of the topic and not a seed, bool[pages]."""
         relevant = np.zeros(pages, dtype=np.bool_)
         relevant[self.topic.pages] = True
         relevant[self.seeds] = False
@@ -62,7 +62,7 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """A crawl and what it was."""
+    """A crawl with its ranker and setting."""
 
     ranker: str
     setting: Setting
@@ -70,7 +70,7 @@ class Replayed:
 
 
 Makers: TypeAlias = dict[str, Callable[[Setting], Crawler]]
-"""What makes a crawler for each ranker, given the crawl."""
+"""A factory of crawlers for each ranker."""
 
 
 def replay_topics(
@@ -79,10 +79,10 @@ def replay_topics(
     """Replays all crawls, topic by topic.
 
     Args:
-        ground: what they are replayed on.
-        topics: what they look for.
+        ground: the snapshot.
+        topics: the topics.
         config: modes, budget, batch and whether clicks are held out.
-        makers: gives the rankers for the clicks that are left, a table of `CLICKS`.
+        makers: returns the factories for the remaining clicks, a table of `CLICKS`.
     """
     begin = time.time()
     for number, topic in enumerate(topics, start=1):
@@ -104,7 +104,7 @@ def _replayed(crawler: Crawler, ground: Ground, setting: Setting, config: Evalua
 
 
 def fact_rankers(config: EvaluationConfig) -> dict[str, registry.Rank]:
-    """Those of an evaluation's rankers that score by facts, with their options.
+    """The rankers of an evaluation that score by facts, with their options.
 
     Raises:
         InputError: the ontology that an option names can't be read, or has no such topic.
@@ -144,7 +144,7 @@ def facts_makers(ground: Ground, clicks: pa.Table, rankers: Mapping[str, registr
 
 
 def semrank_maker(ground: Ground, clicks: pa.Table, reading: Reading) -> Callable[[Setting], Crawler]:
-    """SemRank, computed in a certain way."""
+    """SemRank with the given settings."""
     log = ClickLog.of(clicks, groups=reading.relations.groups, language=ground.language, nouns=ground.nouns)
     web = ground.semrank_web
 

@@ -1,13 +1,13 @@
-"""How much of a worker's memory the tables take that a stage holds whole, and the refusal where that is too much.
+"""Estimates the memory of the tables that a stage holds whole, and refuses stages that exceed a worker's memory.
 
-Rows that are exchanged reach a worker in bounded groups. What is broadcast or gathered does not: a worker that works
-on the stage holds all of it. The most that a stage takes for it is
+Exchanged rows reach a worker in bounded groups. Broadcast and gathered tables do not: a worker of the stage holds all
+of them. The maximum for a stage is
 
     OWN_BYTES + sum over its inputs of factor * bytes of the input's Arrow tables + working memory
 
-Factors were measured (bytes that Arrow and NumPy held at the most while the stage made itself ready, for one byte of
-its tables); a factor above 2 comes from what is sorted, decoded or condensed beside the tables. Each worker adds up
-what comes in as it comes in, so that what does not fit is refused before it is there.
+Factors were measured (maximum bytes of Arrow and NumPy while the stage prepared its inputs, per byte of its tables); a
+factor above 2 is due to sorted, decoded or condensed copies. Each worker adds up its inputs as they arrive, so that
+inputs that do not fit are refused before they are complete.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from semrank.schemas.errors import InputError
 OPTION = "--worker-memory"
 
 OWN_BYTES = 140 << 20
-"""A worker process before it has any data: the interpreter and its libraries."""
+"""Bytes of a worker process without data: the interpreter and its libraries."""
 
 OTHER_FACTOR = 5.5
-"""Factor of stages without one of their own: the largest that was seen among them, at models of rankers."""
+"""Factor of stages without their own: the largest measured among them, for models of rankers."""
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @dataclass(frozen=True)
 class Held:
-    """State that stages hold whole; declared where a stage is made.
+    """State that stages hold whole; declared with the stage.
 
     Attributes:
-        state: what it is, as the documentation calls it.
-        factor: bytes at the most for one byte of a table.
-        lower: what makes it smaller, for messages.
-        factors: other factors by input, where inputs differ.
-        working: bytes that the stage's work takes besides, for one byte of an input's tables.
-        most_working: the most that this can be.
+        state: its name in the documentation.
+        factor: maximum bytes per byte of a table.
+        lower: how to make it smaller, for messages.
+        factors: factors of single inputs that differ.
+        working: additional working memory of the stage, per byte of an input's tables.
+        most_working: maximum of this.
     """
 
     state: str
@@ -61,7 +61,7 @@ class Held:
         return OWN_BYTES + self.held_bytes(tables) + self._working_bytes(tables)
 
     def held_bytes(self, tables: Mapping[str, int]) -> int:
-        """The part of `bytes_of` that is there before the stage works."""
+        """The part of `bytes_of` before the stage works."""
         return round(sum(self.factors.get(name, self.factor) * size for name, size in tables.items()))
 
     def _working_bytes(self, tables: Mapping[str, int]) -> int:
@@ -72,7 +72,7 @@ OTHER = Held("anything else", OTHER_FACTOR, "smaller inputs")
 
 
 class Meter:
-    """Adds up what a stage is about to hold.
+    """Adds up the tables that a stage is about to hold.
 
     Args:
         stage: the stage's name.
@@ -86,7 +86,7 @@ class Meter:
 
     @property
     def needed(self) -> int:
-        """Bytes that the stage takes with what was added so far."""
+        """Bytes that the stage takes with the tables added so far."""
         return self._held.bytes_of(self._tables)
 
     def fits(self, name: str, size: int) -> bool:
@@ -95,7 +95,7 @@ class Meter:
         return self.needed <= self._limit
 
     def check(self) -> None:
-        """Refuses what does not fit.
+        """Refuses tables that do not fit.
 
         Raises:
             InputError: it is more than a worker has.
@@ -129,7 +129,7 @@ def check_held(stage: str, held: Held, tables: Mapping[str, int], limit: int | N
 
 
 def shown_bytes(size: float) -> str:
-    """A number of bytes for people."""
+    """A readable number of bytes."""
     unit = 0
     while size >= 1024 and unit < len(_UNITS) - 1:
         size, unit = size / 1024, unit + 1
@@ -138,10 +138,10 @@ def shown_bytes(size: float) -> str:
 
 @cache
 def machine_bytes(root: Path = Path("/")) -> int:
-    """Memory that this process may have: that of the machine, or of the container or group that it is in.
+    """Memory available to this process: that of the machine, its container or its control group.
 
     Args:
-        root: where the system's files are.
+        root: root of the file system.
     """
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([total, *_group_limits(root)])

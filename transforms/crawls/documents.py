@@ -1,6 +1,6 @@
-"""Titles of documents that are no HTML: PDF, and feeds and other XML.
+"""Titles of documents other than HTML: PDF, and feeds and other XML.
 
-Their text is not taken, but a title says what a document is about, and that it was fetched. What can't be read gives no
+Their text is not read, but a title describes the document and shows that it was fetched. Unreadable documents have no
 title; nothing is raised.
 """
 
@@ -23,7 +23,7 @@ _XML_TOKEN = re.compile(
 )
 _XML_TEXT = re.compile(r"([^<]{0,2000}+|\s*+<!\[CDATA\[(?:[^\]]|\](?!\]>)){0,2000}+\]\]>\s*+)</")
 _PARTS = frozenset({"item", "entry", "image", "source", "textInput", "textinput"})
-"""Elements of feeds that have titles of their own; nothing says that they come behind the feed's."""
+"""Elements of feeds with titles of their own, which may precede the feed's title."""
 
 _TYPE = re.compile(r"""\stype\s*+=\s*+["'](x?html)["']""")
 _CDATA = re.compile(r"<!\[CDATA\[(.*)\]\]>", re.DOTALL)
@@ -43,7 +43,7 @@ def may_have_title(content_type: str | None) -> bool:
 
 
 def document_title(content_type: str | None, body: bytes, charset: str | None = None) -> str | None:
-    """The title of a document that is no HTML; None where it has none or is of a type whose titles are not known.
+    """The title of a document other than HTML; None if it has none or its type is not supported.
 
     Args:
         content_type: media type in lower case.
@@ -60,7 +60,7 @@ def document_title(content_type: str | None, body: bytes, charset: str | None = 
 
 
 def _xml_title(text: str) -> str | None:
-    """The title of the document, not of a part of it, and of a namespace without a prefix where there is one."""
+    """The title of the document, not of a part of it; one in a namespace without a prefix is preferred."""
     parts, prefixed = 0, None
     for token in _XML_TOKEN.finditer(text):
         if token["name"] is None or token["empty"] or (token["attributes"] or "").endswith("/"):
@@ -76,7 +76,7 @@ def _xml_title(text: str) -> str | None:
 
 
 def _xml_words(text: str, title: re.Match[str]) -> str | None:
-    """What an element of XML says; of Atom's text constructs with markup (RFC 4287, 3.1.1) the words."""
+    """The text of an XML element; for Atom's text constructs with markup (RFC 4287, 3.1.1) without the markup."""
     kind = _TYPE.search(title["attributes"] or "")
     if kind is not None and kind[1] == "xhtml":
         end = text.find(f"</{title['prefix'] or ''}title", title.end())
@@ -92,8 +92,8 @@ def _xml_words(text: str, title: re.Match[str]) -> str | None:
 def _pdf_title(body: bytes) -> str | None:
     """The title in the information dictionary (ISO 32000-1, 14.3.3), or that of the XMP metadata.
 
-    Bookmarks have titles as well, so the dictionary is the one that the last trailer names. Where it is encrypted or in
-    a compressed object stream, XMP is what is left.
+    Bookmarks have titles as well, so the dictionary of the last trailer is used. If it is encrypted or in a compressed
+    object stream, only XMP can be read.
     """
     trailers = _INFO.findall(body)
     if trailers and b"/Encrypt" not in body:

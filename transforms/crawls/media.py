@@ -1,7 +1,7 @@
-"""What a resource is: its Content-Type where it has a valid one, else what its first bytes show.
+"""The type of a resource: its Content-Type if valid, else the type that its first bytes show.
 
 Content types are parsed and combined as in the WHATWG standards "MIME Sniffing" (4.4) and "Fetch" (2.2.2: "extract a
-MIME type"), and bytes are sniffed by the former's section 7. One decision serves all crawl formats.
+MIME type"), and bytes are sniffed by section 7 of the former, for all crawl formats.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ PAGE_TYPES = HTML_TYPES | {PLAIN_TEXT}
 """Content types of pages."""
 
 SNIFFED_BYTES = 1_445
-"""Bytes of a resource that are sniffed, as the standard has it."""
+"""Bytes of a resource that are sniffed, as in the standard."""
 
 MAX_HEADER_CHARS = 4_096
-"""Characters of a Content-Type header that are looked at."""
+"""Characters of a Content-Type header that are read."""
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++")
 _PARAMETER = re.compile(
@@ -75,9 +75,9 @@ class MediaType(NamedTuple):
 
 @lru_cache(maxsize=1_024)
 def content_type(header: str | None) -> MediaType | None:
-    """The content type that a header means, in which several values may stand; None if none is valid.
+    """The content type of a header, which may have several values; None if none is valid.
 
-    The last valid one counts, and has the character encoding of the ones before it if they are of the same type.
+    The last valid one counts, with the character encoding of the previous ones if they have the same type.
     """
     found: MediaType | None = None
     for value in _values((header or "")[:MAX_HEADER_CHARS]):
@@ -91,7 +91,7 @@ def content_type(header: str | None) -> MediaType | None:
 
 
 def _values(header: str) -> list[str]:
-    """The values of a header, which commas outside of quotes part."""
+    """The values of a header, separated by commas outside of quotes."""
     values, begin, quoted, escaped = [], 0, False, False
     if '"' not in header:
         return header.split(",")
@@ -122,23 +122,23 @@ def _parse(value: str) -> MediaType | None:
 
 
 def media_type(header: str | None) -> str | None:
-    """The type that a Content-Type header means, in lower case and without parameters; None if none is valid."""
+    """The type in a Content-Type header, in lower case and without parameters; None if none is valid."""
     found = content_type(header)
     return None if found is None else found.essence
 
 
 def is_sniffed(essence: str | None) -> bool:
-    """Whether the type, given as `media_type` gives it, does not count, so that a resource's bytes decide."""
+    """Whether a type from `media_type` is to be ignored, so that the bytes decide."""
     return essence is None or essence in _UNKNOWN
 
 
 def may_be_page(essence: str | None) -> bool:
-    """Whether a resource of a type, given as `media_type` gives it, is a page or may turn out to be one."""
+    """Whether a resource with a type from `media_type` is a page or may be one."""
     return is_sniffed(essence) or essence in PAGE_TYPES
 
 
 def is_xml(essence: str) -> bool:
-    """Whether a type is XML's, that of XHTML included."""
+    """Whether a type is an XML type, including XHTML."""
     return _XML_TYPE.fullmatch(essence) is not None
 
 
@@ -146,9 +146,9 @@ def computed_type(essence: str | None, body: bytes, *, nosniff: bool = False) ->
     """The type of a resource.
 
     Args:
-        essence: its type as told, None if it was not told.
+        essence: its declared type, or None.
         body: its bytes, content encodings undone.
-        nosniff: whether it forbids to take it for HTML by its bytes (X-Content-Type-Options).
+        nosniff: whether HTML must not be detected from the bytes (X-Content-Type-Options).
     """
     head = body[:SNIFFED_BYTES]
     if is_sniffed(essence):
@@ -164,7 +164,7 @@ def computed_type(essence: str | None, body: bytes, *, nosniff: bool = False) ->
 
 
 def is_binary(body: bytes) -> bool:
-    """Whether what servers call plain text, as they do with files that they don't know, is none (7.2)."""
+    """Whether declared plain text is binary: servers declare unknown files as plain text (7.2)."""
     return not body.startswith(_MARKS) and not is_text(body)
 
 
@@ -182,22 +182,22 @@ def _sniffed(head: bytes, *, scriptable: bool) -> str:
 
 
 def looks_like_html(body: bytes) -> bool:
-    """Whether bytes begin as the standard has it for HTML."""
+    """Whether bytes begin like HTML by the standard."""
     return _HTML_START.match(body[:SNIFFED_BYTES]) is not None
 
 
 def _is_xhtml(head: bytes) -> bool:
-    """Whether an XML document's root is that of XHTML."""
+    """Whether an XML document has an XHTML root element."""
     skipped = _FEED_SKIPPED.match(head)
     root = head[skipped.end() :] if skipped else head
     return re.match(rb"<(?:[\w.-]+:)?html[\s>]", root) is not None and b"http://www.w3.org/1999/xhtml" in root
 
 
 def is_text(body: bytes) -> bool:
-    """Whether the beginning of a body has none of the bytes that only binary data has."""
+    """Whether the beginning of a body has no bytes that only occur in binary data."""
     return _BINARY.search(body[:SNIFFED_BYTES]) is None
 
 
 def looks_like_markup(text: str) -> bool:
-    """Whether a text without a declared type is HTML, or a piece of it as selectors give them."""
+    """Whether a text without a declared type is HTML, or a fragment of it."""
     return _MARKUP_START.match(text[:SNIFFED_BYTES]) is not None

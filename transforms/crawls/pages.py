@@ -1,4 +1,4 @@
-"""From fetched resources to rows of pages, links and aliases, the same way for every crawl format."""
+"""Turns fetched resources into rows of pages, links and aliases, for all crawl formats."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from semrank.transforms.streams.parameters import NO_RULES, ParameterRules
 from semrank.transforms.streams.urls import canonical_url
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-"""Status codes that send a client on to the Location header (RFC 9110, 15.4)."""
+"""Status codes that redirect to the Location header (RFC 9110, 15.4)."""
 
 NOT_MODIFIED = 304
-"""Status code of a visit that found what an earlier one had found."""
+"""Status code of a visit that found the same content as an earlier one."""
 
 _NOT_MODIFIED_PROFILE = "/revisit/server-not-modified"
 
 GONE = frozenset(GONE_STATUSES)
-"""Status codes that say there is no page: the row says so, without text, and outdates older rows of the page."""
+"""Status codes of missing pages: the row has the status and no text, and outdates older rows of the page."""
 
 REDIRECT, META_REFRESH, CANONICAL = "redirect", "meta-refresh", "canonical"
-"""Kinds of aliases. Redirects and refreshes are followed; what a page names as its canonical URL is only recorded."""
+"""Kinds of aliases. Redirects and refreshes are followed; a page's own canonical URL is only recorded."""
 
 
 @dataclass(frozen=True)
 class CrawlLimits:
-    """Bounds on what is taken from a crawl, and what the user knows of it.
+    """Limits on what is read from a crawl, and what the user knows about it.
 
     Attributes:
         max_record_bytes: bytes of one record, stored or decoded.
         max_links: links of one page.
-        nutch_zone: name in the tz database of the zone that Nutch's machine had, None if unknown.
+        nutch_zone: time zone of Nutch's machine, as in the tz database, None if unknown.
         record_seconds: processor time of one record.
         robots_name: the crawler's name in robots directives, None if only those for all crawlers count.
         rules: rules for parameters of URLs.
@@ -62,18 +62,18 @@ class CrawlLimits:
 
 
 DEFAULT_LIMITS = CrawlLimits()
-"""The limits of a user who names none."""
+"""The default limits."""
 
 
 @dataclass(frozen=True)
 class Fetch:
-    """What is known of one fetch apart from its content.
+    """The facts about a fetch apart from its content.
 
     Attributes:
         url: canonical URL.
         fetched_at: microseconds since 1970 in UTC, None if unknown.
         status: HTTP status, None if unknown.
-        digest: digest of the content as the crawler gave it, None if unknown.
+        digest: digest of the content as reported by the crawler, None if unknown.
         record: the record in one line, for reject rows.
     """
 
@@ -85,7 +85,7 @@ class Fetch:
 
 
 def content_digest(content: bytes) -> str:
-    """SHA-1 of a fetched content in base 32, labelled as WARC files have it."""
+    """SHA-1 of fetched content in base 32, labelled as in WARC files."""
     return f"sha1:{base64.b32encode(hashlib.sha1(content, usedforsecurity=False).digest()).decode()}"
 
 
@@ -100,14 +100,14 @@ def web_url(builder: BatchBuilder, raw_url: str, described: str) -> str | None:
 
 
 def known_time(builder: BatchBuilder, fetched_at: int | None) -> int | None:
-    """The time of a fetch, in microseconds since 1970; one that is missing or can't be read is counted."""
+    """The time of a fetch, in microseconds since 1970; missing and unreadable ones are counted."""
     if fetched_at is None:
         builder.count("date-missing-or-invalid")
     return fetched_at
 
 
 def known_status(builder: BatchBuilder, told: Any) -> int | None:
-    """The HTTP status of a member of JSON; one that can't be read is counted."""
+    """The HTTP status of a JSON member; unreadable ones are counted."""
     status = status_code(told)
     if told is not None and status is None:
         builder.count("status-invalid")
@@ -115,7 +115,7 @@ def known_status(builder: BatchBuilder, told: Any) -> int | None:
 
 
 def is_robots_txt(builder: BatchBuilder, url: str) -> bool:
-    """Whether a canonical URL is that of a site's rules for robots (RFC 9309, 2.3); its record is ignored then."""
+    """Whether a canonical URL is that of a robots.txt file (RFC 9309, 2.3); its record is ignored then."""
     found = urlsplit(url).path == "/robots.txt"
     if found:
         builder.ignore("robots-txt")
@@ -123,7 +123,7 @@ def is_robots_txt(builder: BatchBuilder, url: str) -> bool:
 
 
 def settle_status(builder: BatchBuilder, fetch: Fetch, location: str | None) -> bool:
-    """Settle the fate of a fetch that brought no page (redirect, gone, error); False if its content is to be read."""
+    """Handles a fetch without a page (redirect, gone, error); returns False if its content is to be read."""
     status = fetch.status
     if status is None or 200 <= status < 300:
         return False
@@ -138,22 +138,22 @@ def settle_status(builder: BatchBuilder, fetch: Fetch, location: str | None) -> 
 
 
 def unchanged(builder: BatchBuilder, fetch: Fetch) -> None:
-    """Settle the fate of a visit that found what an earlier one had found at the same URL."""
+    """Handles a visit that found the same content as an earlier one at the same URL."""
     builder.append("history", (fetch.url, fetch.fetched_at, fetch.digest))
     builder.use()
 
 
 def revisit(builder: BatchBuilder, fetch: Fetch, original: str | None, original_at: int | None = None) -> None:
-    """Settle the fate of a visit that brought a page whose content is not kept, since an earlier record has it.
+    """Handles a visit whose content is not stored, since an earlier record has it.
 
     The earlier record may be of another URL (WARC 1.1, 6.7): then the visit is a page row, which borrows the content.
-    Where the other URL is not told, the visit stands both in the pages and in the history.
+    If the other URL is unknown, the visit is added both to the pages and to the history.
 
     Args:
         builder: collects the rows.
         fetch: the visit.
-        original: URL of the earlier record as it is told, None where it is not.
-        original_at: time of the earlier record, None where it is not told.
+        original: URL of the earlier record, None if unknown.
+        original_at: time of the earlier record, None if unknown.
     """
     known = canonical_url(original, rules=builder.rules).url if original else None
     if known == fetch.url:
@@ -173,12 +173,12 @@ def settle_revisit(
     record: Mapping[str, str],
     robots_name: str | None,
 ) -> None:
-    """Settle the fate of a revisit record, which has a status and headers of its own and another record's payload.
+    """Handles a revisit record, which has its own status and headers and another record's payload.
 
     Args:
         builder: collects the rows.
         fetch: the visit.
-        headers: its HTTP headers by lower-case name, None where the record does not have them.
+        headers: its HTTP headers by lower-case name, None if the record has none.
         record: the headers of the record itself by lower-case name.
         robots_name: the crawler's name in robots directives.
     """
@@ -199,20 +199,20 @@ def settle_revisit(
 
 
 def asks_not_to_be_indexed(headers: Mapping[str, str], robots_name: str | None) -> bool:
-    """Whether a fetch's HTTP headers, given by lower-case name, say noindex."""
+    """Whether the HTTP headers of a fetch, by lower-case name, have noindex."""
     directives = Robots(robots_name)
     directives.header(headers.get("x-robots-tag", ""))
     return directives.noindex
 
 
 def unindexed(builder: BatchBuilder, fetch: Fetch) -> None:
-    """Add the row of a page that asks not to be indexed, and count its record as used."""
+    """Adds the row of a page with noindex, and counts its record as used."""
     builder.count("noindex")
     page(builder, fetch, title=None, text="", language=None)
 
 
 def redirect(builder: BatchBuilder, fetch: Fetch, location: str | None) -> None:
-    """Settle the fate of a redirect."""
+    """Handles a redirect."""
     if not location:
         builder.reject("redirect-without-target", fetch.record)
         return
@@ -235,14 +235,14 @@ def page(
     language: str | None,
     links: PageLinks | None = None,
 ) -> None:
-    """Add the rows of a page that was fetched, and count its record as used.
+    """Adds the rows of a fetched page, and counts its record as used.
 
     Args:
         builder: collects the rows.
         fetch: the fetch.
         title: None if unknown, empty if the page is known to have none.
         text: the same.
-        language: code of the language, None where it is not known.
+        language: code of the language, None if unknown.
         links: targets of the page's links, None if unknown.
     """
     builder.append("pages", (fetch.url, fetch.fetched_at, fetch.status, title, text, None, language, fetch.digest))
@@ -253,7 +253,7 @@ def page(
 
 
 def page_states(pages: pa.Table) -> Int64s:
-    """Numbers that are equal where status, digest, title and text of rows of `PAGES` are, int64[n]."""
+    """Hashes of status, digest, title and text of rows of `PAGES`, int64[n]."""
     told = [pages["status"].cast(pa.string()), pages["content_digest"], pages["title"], pages["text"]]
     texts = pc.binary_join_element_wise(*(pc.fill_null(column, "") for column in told), "\x1f")
     return text_ids(texts)
@@ -268,7 +268,7 @@ def _page_state(fetch: Fetch, title: str | None, text: str | None) -> int:
 
 
 def _page_links(builder: BatchBuilder, fetch: Fetch, links: PageLinks, capture: Capture) -> None:
-    """Add the rows of where a page leads; its record's fate is settled elsewhere."""
+    """Adds the links and aliases of a page."""
     if links.targets:
         nofollows = [True] * len(links.targets) if links.nofollow else links.nofollows
         builder.extend_links(([fetch.url] * len(links.targets), links.targets, links.anchors, nofollows), capture)

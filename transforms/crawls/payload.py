@@ -1,7 +1,7 @@
-"""HTTP messages as crawlers keep them: status, the few headers that matter here, and the body as it was meant.
+"""HTTP messages in archives: status, the relevant headers, and the decoded body.
 
-Archives are full of messages whose headers promise an encoding that the crawler had already undone, so a promise is
-checked against the bytes before it is believed.
+Headers in archives often name an encoding that the crawler has already undone, so encodings are checked against the
+bytes.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ HEADERS = frozenset(
 """Headers that are kept, in lower case."""
 
 MAX_HEADER_BYTES = 1 << 16
-"""Bytes in which the empty line after the headers must come: servers themselves refuse 8-64 KiB."""
+"""Maximum bytes of the headers: servers themselves refuse more than 8-64 KiB."""
 
 MAX_ENCODINGS = 4
-"""Content encodings of a body that are undone: servers apply one, and each may cost as much as a whole record."""
+"""Maximum number of content encodings that are undone: servers apply one, and each may cost as much as a record."""
 
 _LISTS = frozenset({"content-type", "content-encoding", "transfer-encoding"})
-"""Headers whose repetitions make one list (RFC 9110, 5.3)."""
+"""Headers whose repetitions form one list (RFC 9110, 5.3)."""
 
 _LINES = frozenset({"x-robots-tag"})
-"""Headers whose repetitions stay apart, one a line, since what stands first in one holds for the rest of it."""
+"""Headers whose repetitions are kept apart, one a line, since their first part applies to the rest of the line."""
 
 _HEADER_END = re.compile(rb"\r?\n\r?\n")
 _BARE_HEADER_END = re.compile(rb"\r\r")
 _STATUS_LINE = re.compile(rb"(?:HTTP/[0-9.]++|ICY)[ \t]++([0-9]{3})(?:[ \t\r\n]|\Z)", re.IGNORECASE)
 _TUNNEL = re.compile(rb"HTTP/[0-9.]++[ \t]++200[ \t]++connection established", re.IGNORECASE)
 _LINE_END = re.compile(rb"\r{0,2}\n|\r")
-_FOLD = re.compile(rb"\r?\n[ \t]++")  # a header that goes on in the next line (RFC 9112, 5.2)
+_FOLD = re.compile(rb"\r?\n[ \t]++")  # a header that continues in the next line (RFC 9112, 5.2)
 _CHUNK_HEAD = re.compile(rb"[ \t]*+([0-9a-fA-F]{1,16}+)[ \t]*+(?:;[^\r\n]*+)?\r?\n")
 _INTERIM = range(100, 200)
-_SWITCHED = 101  # what follows is no HTTP
+_SWITCHED = 101  # what follows is not HTTP
 
 
 @dataclass(frozen=True)
@@ -63,18 +63,18 @@ class HttpMessage:
 
     @property
     def content_type(self) -> str | None:
-        """The media type in lower case, without parameters; None where there is no valid one."""
+        """The media type in lower case, without parameters; None if there is no valid one."""
         return media.media_type(self.headers.get("content-type"))
 
     @property
     def charset(self) -> str | None:
-        """The label of the character encoding in the Content-Type header; None where there is none."""
+        """The label of the character encoding in the Content-Type header; None if there is none."""
         found = media.content_type(self.headers.get("content-type"))
         return None if found is None else found.charset
 
     @property
     def nosniff(self) -> bool:
-        """Whether the server forbids to take the body for something else than it says."""
+        """Whether the server forbids content sniffing."""
         return self.headers.get("x-content-type-options", "").strip().lower() == "nosniff"
 
 
@@ -84,7 +84,7 @@ class Body:
 
     Attributes:
         content: the bytes.
-        problem: why `content` is not all of it (body-truncated, body-too-large, body-undecodable); None if it is.
+        problem: why `content` is incomplete (body-truncated, body-too-large, body-undecodable), or None.
     """
 
     content: bytes
@@ -92,9 +92,9 @@ class Body:
 
 
 def parse_http(block: bytes) -> HttpMessage | None:
-    """Parse a stored response; None where the bytes are no HTTP response.
+    """Parses a stored response; returns None if the bytes are not an HTTP response.
 
-    Interim responses (1xx) before the answer are passed over (RFC 9110, 15.2), and what a proxy says of its tunnel.
+    Interim responses (1xx) (RFC 9110, 15.2) and a proxy's response about its tunnel are skipped.
     """
     at = 0
     while True:
@@ -103,7 +103,7 @@ def parse_http(block: bytes) -> HttpMessage | None:
             return None
         limit = at + MAX_HEADER_BYTES
         line_end = _LINE_END.search(block, at, limit)
-        bare = line_end is not None and line_end[0] == b"\r"  # as some servers of the nineties ended lines
+        bare = line_end is not None and line_end[0] == b"\r"  # line ends of some servers of the nineties
         end = (_BARE_HEADER_END if bare else _HEADER_END).search(block, at, limit)
         if end is None and len(block) > limit:
             return None
@@ -128,10 +128,10 @@ def _headers(head: bytes, line_end: bytes) -> dict[str, str]:
 
 
 def combined_headers(values: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """One value a header, out of all those that a message has of it, in their order; names are in lower case.
+    """One value for each header from all its values in order; names are in lower case.
 
-    Lists are joined by commas (RFC 9110, 5.3); X-Robots-Tag by line ends, as `robots.Robots.header` takes them; of
-    others the first that is not empty counts.
+    Lists are joined by commas (RFC 9110, 5.3), X-Robots-Tag by line ends, as `robots.Robots.header` expects; of other
+    headers the first non-empty value counts.
     """
     combined: dict[str, str] = {}
     for name, several in values.items():
@@ -145,7 +145,7 @@ def combined_headers(values: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 
 def headers_of_json(told: Mapping[str, Any]) -> dict[str, str]:
-    """Headers by lower-case name, as `combined_headers` gives them, of a JSON object; repeated ones are lists in it."""
+    """Headers of a JSON object by lower-case name, as from `combined_headers`; repeated ones are lists in it."""
     values: dict[str, list[str]] = {}
     for name, value in told.items():
         several = value if isinstance(value, list) else [value]
@@ -154,7 +154,7 @@ def headers_of_json(told: Mapping[str, Any]) -> dict[str, str]:
 
 
 def header_text(value: bytes) -> str:
-    """A header's characters: UTF-8 where it is valid, else Latin-1, which HTTP used to be in."""
+    """A header's characters: UTF-8 if valid, else Latin-1, the former encoding of HTTP."""
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:
@@ -162,11 +162,11 @@ def header_text(value: bytes) -> str:
 
 
 def decode_body(message: HttpMessage, max_bytes: int) -> Body:
-    """Undo the transfer and content encodings of a body.
+    """Undoes the transfer and content encodings of a body.
 
     Args:
         message: the response.
-        max_bytes: length at which the decoded body is cut, so that a small bomb can't fill the memory.
+        max_bytes: length at which the decoded body is cut, as protection against decompression bombs.
     """
     transfers = _names(message.headers.get("transfer-encoding"))
     encodings = [*_names(message.headers.get("content-encoding")), *(name for name in transfers if name != "chunked")]
@@ -199,7 +199,7 @@ def decode_body(message: HttpMessage, max_bytes: int) -> Body:
 
 
 def _is_compressed(content: bytes, message: HttpMessage) -> bool:
-    """Whether the content of a page, which is said to have an encoding, is binary data rather than characters."""
+    """Whether the content of a page with a declared encoding is binary data."""
     if message.content_type not in media.PAGE_TYPES or (message.charset or "").lower().startswith("utf-16"):
         return False
     return media.is_binary(content) and not media.looks_like_html(content)
@@ -211,7 +211,7 @@ def _names(header: str | None) -> list[str]:
 
 
 def _join_chunks(content: bytes, *, is_text: bool) -> tuple[bytes, bool]:
-    """The chunks' bytes, and whether the last chunk was there; content that is not chunked is given as it is."""
+    """The chunks' bytes, and whether the last chunk is there; other content is returned as it is."""
     chunks: list[bytes] = []
     position = 0
     while True:
@@ -224,7 +224,7 @@ def _join_chunks(content: bytes, *, is_text: bool) -> tuple[bytes, bool]:
         position = head.end() + size
         line_end = 2 if content.startswith(b"\r\n", position) else int(content.startswith(b"\n", position))
         cut = position >= len(content)
-        if not chunks and (is_text if cut else not line_end):  # a text that begins with a number had been joined
+        if not chunks and (is_text if cut else not line_end):  # a text that begins with a number, already joined
             return content, True
         chunks.append(content[head.end() : position])
         if cut:
@@ -233,7 +233,7 @@ def _join_chunks(content: bytes, *, is_text: bool) -> tuple[bytes, bool]:
 
 
 def _decompress(content: bytes, encoding: str, max_bytes: int) -> Body:
-    """The content with one encoding undone; as it is where the crawler had undone that before."""
+    """The content with one encoding undone, or as it is if the crawler has undone it already."""
     make = inflate.inflater_for(content[: inflate.MAGIC_BYTES])
     if make is None and content.startswith(_GZIP_HEAD) and encoding in ("gzip", "x-gzip"):
         make = inflate.gzip_inflater
@@ -243,7 +243,7 @@ def _decompress(content: bytes, encoding: str, max_bytes: int) -> Body:
     elif not content or _is_text(content):
         return Body(content, None)
     elif encoding in _DEFLATED:
-        # deflate means zlib, but some servers send the bare stream, or call either gzip; a text was decoded before.
+        # deflate means zlib, but some servers send the bare stream, or call either gzip; text was decoded already.
         zlib_head = len(content) > 1 and content[0] & 0x0F == 8 and int.from_bytes(content[:2], "big") % 31 == 0
         inflater = inflate.zlib_inflater if zlib_head else inflate.deflate_inflater
         found = inflate.inflate_all(inflater, content, max_bytes)
@@ -260,7 +260,7 @@ _COMPRESSED = frozenset({*_DEFLATED, "zstd", "br", "bzip2", "x-bzip2", "compress
 
 
 def _is_text(content: bytes) -> bool:
-    """Whether the content can hardly be compressed: its beginning is UTF-8 without control characters."""
+    """Whether the content looks uncompressed: its beginning is UTF-8 without control characters."""
     head = content[: media.SNIFFED_BYTES]
     if not media.is_text(head):
         return False

@@ -1,8 +1,8 @@
-"""The tables `pages`, `links` and `clicks` as users bring them, in Parquet or JSON Lines.
+"""The users' own tables `pages`, `links` and `clicks`, in Parquet or JSON Lines.
 
-A file whose columns can't be the table's is the user's error; a row that can't be used is a reject. URLs become
-canonical. Times may be Arrow timestamps, or texts in the usual notations (`logs.times.written_times`); JSON also
-takes seconds since 1970. A number is an integer where it is whole, also as `3.0`; a position below 1 is no position.
+A file with unsuitable columns is an error; an unusable row is a reject. URLs become canonical. Times may be Arrow
+timestamps, or texts in the usual notations (`streams.times.written_times`), in JSON also seconds since 1970. Whole
+numbers such as `3.0` are integers; a position below 1 counts as missing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from semrank.transforms.streams.times import written_times
 from semrank.transforms.streams.urls import canonicalize
 
 TABLES: dict[str, TableSchema] = {table.name: table for table in (PAGES, LINKS, CLICKS)}
-"""The tables that users bring."""
+"""The tables that users may provide."""
 
 PARQUET, JSON_LINES = "parquet", "json-lines"
 
@@ -44,14 +44,14 @@ _URL_COLUMNS = {
 }
 
 MAX_KEYWORDS = 10_000
-"""Keywords of a row that are taken: long texts have some thousand different words."""
+"""Maximum keywords of a row: long texts have some thousand different words."""
 
 MAX_KEYWORD_CHARS = 1_000
-"""Characters of a keyword, as of a title; what is longer is no keyword."""
+"""Maximum characters of a keyword, as of a title."""
 
 
 def table_format(head: bytes, source: str) -> str:
-    """Which of the two formats a file has, from its first bytes (some hundred are enough).
+    """The format of a file, from its first bytes (some hundred suffice).
 
     Raises:
         InputError: it is neither.
@@ -65,7 +65,7 @@ def table_format(head: bytes, source: str) -> str:
 
 
 def check_parquet(stream: BinaryIO, *, table: str, source: str) -> None:
-    """Hold the columns of a Parquet file to a table.
+    """Checks the columns of a Parquet file.
 
     Raises:
         InputError: the file is unreadable, a required column is missing, or a column's type does not convert.
@@ -74,7 +74,7 @@ def check_parquet(stream: BinaryIO, *, table: str, source: str) -> None:
 
 
 def check_columns(schema: pa.Schema, expected: TableSchema, source: str) -> None:
-    """Hold the columns of a file to a table.
+    """Checks the columns of a file.
 
     Raises:
         InputError: a required column is missing, or a column's type does not convert.
@@ -94,7 +94,7 @@ def check_columns(schema: pa.Schema, expected: TableSchema, source: str) -> None
 
 
 def _converts(found: pa.DataType, expected: pa.DataType) -> bool:
-    """Whether values of one type can be read as another's without guessing what they mean."""
+    """Whether values of one type convert to another without ambiguity."""
     if pa.types.is_dictionary(found):
         found = found.value_type
     if pa.types.is_null(found) or found == expected:
@@ -146,7 +146,7 @@ def read_parquet(
 def read_json_lines(
     stream: BinaryIO, *, table: str, source: str, limits: CrawlLimits = DEFAULT_LIMITS
 ) -> Iterator[SourceBatch]:
-    """Batches of a file of JSON Lines; never raises for what is in it.
+    """Batches of a file of JSON Lines; never raises because of its content.
 
     Args:
         stream: whole lines, perhaps compressed.
@@ -182,7 +182,7 @@ def _settle_lines(builder: BatchBuilder, expected: TableSchema, lines: list[byte
 
 
 def _parse_together(lines: list[bytes], expected: TableSchema) -> pa.Table | None:
-    """The rows by Arrow's parser, which is fast and strict; None where a line is not as it should be."""
+    """The rows by Arrow's parser, which is fast and strict; None if a line is invalid."""
     content = b"\n".join(lines)
     schema = pa.schema([(field.name, _json_type(field.type)) for field in expected.schema])
     try:
@@ -198,7 +198,7 @@ def _parse_together(lines: list[bytes], expected: TableSchema) -> pa.Table | Non
 
 
 def _json_type(dtype: pa.DataType) -> pa.DataType:
-    """Times are read as texts, whose notations are many, and integers as they come, to be checked afterwards."""
+    """Times are read as texts, which have many notations, and integers as int64; both are checked afterwards."""
     if pa.types.is_timestamp(dtype):
         return pa.string()
     return pa.int64() if pa.types.is_integer(dtype) else dtype
@@ -227,7 +227,7 @@ def _parse_one_by_one(builder: BatchBuilder, lines: list[bytes], expected: Table
 
 
 def _json_value(value: Any, dtype: pa.DataType) -> tuple[Any, bool]:
-    """A JSON value as a column of the type takes it, and whether it does."""
+    """A JSON value converted to a column's type, and whether it converts."""
     if value is None:
         return None, True
     if pa.types.is_string(dtype):
@@ -243,11 +243,11 @@ def _json_value(value: Any, dtype: pa.DataType) -> tuple[Any, bool]:
         return (well_formed(str(value)), True) if isinstance(value, str | int | float) else (None, False)
     number = whole_number(value)
     fits = number is not None and -(2**63) <= number < 2**63
-    return number if fits else None, fits or value != value  # not a number is how data frames write null
+    return number if fits else None, fits or value != value  # data frames write null as NaN
 
 
 def in_convertible_types(rows: pa.Table, schema: pa.Schema) -> tuple[pa.Table, pa.Array]:
-    """The rows with columns brought to types that convert as a whole, and why single rows don't.
+    """The rows with columns that convert as a whole, and the reasons why single rows don't.
 
     Returns:
         (the rows, string[n] with the reason of rows that have a value that does not convert, else null).
@@ -262,7 +262,7 @@ def in_convertible_types(rows: pa.Table, schema: pa.Schema) -> tuple[pa.Table, p
         if after is before:
             continue
         lost = pc.and_(pc.is_valid(before), pc.is_null(after))
-        if pa.types.is_floating(before.type):  # not a number is how data frames write null
+        if pa.types.is_floating(before.type):  # data frames write null as NaN
             lost = pc.and_(lost, pc.invert(pc.is_nan(before)))
         invalid = pc.if_else(pc.and_(lost, pc.is_null(invalid)), f"{_kebab(field.name)}-invalid", invalid)
         rows = rows.set_column(position, field.name, after)
@@ -270,7 +270,7 @@ def in_convertible_types(rows: pa.Table, schema: pa.Schema) -> tuple[pa.Table, p
 
 
 def _convertible(column: pa.Array, dtype: pa.DataType) -> pa.Array:
-    """The column with null in place of values that `dtype` can't hold; the column itself where that is no matter."""
+    """The column with null in place of values that `dtype` can't represent, or the column itself if there are none."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_timestamp(dtype):
@@ -280,12 +280,12 @@ def _convertible(column: pa.Array, dtype: pa.DataType) -> pa.Array:
         if pa.types.is_decimal(column.type) or pa.types.is_float16(column.type):
             column = column.cast(pa.float64())
         if pa.types.is_floating(column.type):
-            # Beyond 2^53 a float64 is no exact integer; no column of ours comes near.
+            # Above 2^53 a float64 is not an exact integer; no column needs such values.
             whole = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), 2.0**53))
             column = pc.if_else(whole, column, None).cast(pa.int64())
         if pa.types.is_integer(column.type):
             limit = 1 << (dtype.bit_width - 1)
-            if pa.types.is_uint64(column.type):  # which Arrow does not compare with negative numbers
+            if pa.types.is_uint64(column.type):  # Arrow does not compare these with negative numbers
                 fits = pc.less(column, pa.scalar(limit, pa.uint64()))
             else:
                 fits = pc.and_(pc.greater_equal(column, -limit), pc.less_equal(column, limit - 1))
@@ -294,7 +294,7 @@ def _convertible(column: pa.Array, dtype: pa.DataType) -> pa.Array:
 
 
 def _datable(column: pa.Array) -> pa.Array:
-    """Times with null in place of those that no calendar date has; the column itself where each has one."""
+    """Times with null in place of those outside the calendar, or the column itself if there are none."""
     if pa.types.is_null(column.type) or getattr(column.type, "unit", None) == "ns":  # these end in 2262
         return column
     first, last = (pa.scalar(day).cast(column.type) for day in (date.min, date.max))
@@ -304,7 +304,7 @@ def _datable(column: pa.Array) -> pa.Array:
 
 
 def _written(column: pa.Array) -> pa.BinaryArray:
-    """Times as texts; numbers of seconds in decimals."""
+    """Times as texts; numbers of seconds as decimals."""
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
     if pa.types.is_floating(column.type):
@@ -316,13 +316,13 @@ def _written(column: pa.Array) -> pa.BinaryArray:
 def _settle(
     builder: BatchBuilder, expected: TableSchema, rows: pa.Table, reasons: pa.Array, quote_row: Callable[[int], str]
 ) -> None:
-    """Use the rows that can be used, reject the others.
+    """Uses the usable rows, rejects the others.
 
     Args:
         builder: collects both.
         expected: the table.
         rows: conformed except for nulls in required columns.
-        reasons: string[n], why a row can't be used, null where nothing is known against it.
+        reasons: string[n], why a row is unusable, else null.
         quote_row: text of row i for the reject row.
     """
     for field in expected.schema:
@@ -354,7 +354,7 @@ def _settle(
 
 
 def _ranked(builder: BatchBuilder, rows: pa.Table, column: pa.Int32Array) -> tuple[pa.Table, pa.Int32Array]:
-    """The rows with null in place of a position below 1, which is how some write that there was none."""
+    """The rows with null in place of positions below 1, with which some tables mark missing ones."""
     unknown = pc.fill_null(pc.less(column, 1), False)
     builder.count("position-below-one", int(pc.sum(unknown).as_py() or 0))
     column = pc.if_else(unknown, None, column)
@@ -362,7 +362,7 @@ def _ranked(builder: BatchBuilder, rows: pa.Table, column: pa.Int32Array) -> tup
 
 
 def _bounded_words(builder: BatchBuilder, words: pa.ListArray) -> pa.ListArray:
-    """The lists without nulls, and without words that are too many or too long, which are counted."""
+    """The lists without nulls, surplus words and words that are too long; the latter two are counted."""
     flat = words.flatten()
     starts = np.concatenate([[0], np.cumsum(pc.fill_null(pc.list_value_length(words), 0).to_numpy(), dtype=np.int64)])
     place = np.arange(len(flat)) - np.repeat(starts[:-1], np.diff(starts))
@@ -381,7 +381,7 @@ def _kebab(name: str) -> str:
 
 
 def _quoter(rows: pa.Table, expected: TableSchema) -> Callable[[int], str]:
-    """What a reject row says of a row as it was read: its URLs, and when a click was."""
+    """The quote of a row in a reject row: its URLs, and the time of a click."""
 
     def quoted(row: int) -> str:
         urls = [str(_value(rows[name][row]) or "") for name in _URL_COLUMNS[expected.name] if name in rows.column_names]
@@ -394,12 +394,12 @@ def _quoter(rows: pa.Table, expected: TableSchema) -> Callable[[int], str]:
 
 
 def _quote_line(line: bytes, expected: TableSchema) -> str:
-    """The same of a line that could not be taken apart."""
+    """The quote of a line that could not be parsed."""
     return quote_click_line(line) if expected is CLICKS else quote_page_line(line)
 
 
 def _value(scalar: pa.Scalar) -> Any:
-    """A value as Python has it; times that Python's are too coarse or too short for as ticks of their unit."""
+    """A value as a Python object; times beyond the range or precision of datetime as ticks of their unit."""
     try:
         return scalar.as_py()
     except (ValueError, OverflowError):

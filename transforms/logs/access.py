@@ -1,15 +1,15 @@
-"""From the requests of an access log to page views of people: what the formats of web servers have in common.
+"""Turns the requests of access logs into page views of people, for all formats of web servers.
 
-In this order a request is rejected (nobody can tell what it was) or ignored (it is no person's view of a page):
+A request is rejected (it is invalid) or ignored (it is not a person's view of a page) for these reasons, in this order:
 
 | reason | kind | meaning |
 |---|---|---|
 | time-invalid | rejected | no point in time |
 | status-invalid | rejected | no HTTP status |
 | status-error | ignored | status 400 or more |
-| redirect | ignored | status 1xx or 3xx except 304: the browser asks again for the page it is sent to |
+| redirect | ignored | status 1xx or 3xx except 304: the browser requests the target next |
 | request-empty, request-invalid | rejected | no request line (`""`, `-`), or not HTTP: bytes of TLS, of a port scan |
-| not-get | ignored | another method than GET |
+| not-get | ignored | a method other than GET |
 | robot | ignored | by its user agent |
 | static-asset | ignored | by the extension of its path: style, script, image, font, sound, film, data |
 | referrer-spam | ignored | the referrer is a known spammer's |
@@ -52,10 +52,10 @@ ASSET_EXTENSIONS = (
     *("mov", "avi", "wmv", "mpg", "mpeg", "mkv", "ts", "m3u8", "mpd", "vtt", "srt"),
     *("zip", "gz", "tgz", "bz2", "xz", "zst", "7z", "rar", "tar", "exe", "msi", "dmg", "iso", "apk", "deb", "rpm"),
 )
-"""Extensions of what pages are made of and of what is stored rather than read. Documents (pdf, doc, ...) are pages."""
+"""Extensions of parts of pages and of downloads. Documents (pdf, doc, ...) are pages."""
 
 DEFAULT_SCHEME = "https"
-"""Scheme of pages where neither the log nor `--log-site` tells it."""
+"""Scheme of pages if neither the log nor `--log-site` has one."""
 
 _ASSET_PATTERN = rf"(?i)^[^?#]*\.(?:{'|'.join(ASSET_EXTENSIONS)})(?:[?#;]|$)"
 _METHOD = r"^[A-Z][A-Z_-]{2,19}$"
@@ -84,23 +84,22 @@ _FIRST_SUCCESS, _FIRST_REDIRECT, _NOT_MODIFIED, _FIRST_ERROR = 200, 300, 304, 40
 
 @dataclass(frozen=True)
 class Requests:
-    """Requests of a block as logged, before any judgement.
+    """Requests of a block as logged, before filtering.
 
-    All columns have length n; a column that is None and a value that is null were not recorded, and nobody is judged by
-    what was not recorded.
+    All columns have length n. Columns that are None and values that are null were not recorded and exclude no request.
 
     Attributes:
         client: address or host name that the connection came from, binary.
-        times: timestamp[us, UTC], null where the log has none that can be read.
-        target: what was asked for: path and query, or an absolute URL, binary.
+        times: timestamp[us, UTC], null if missing or unreadable.
+        target: path and query, or an absolute URL, binary.
         quote: text of record i for a reject row, without what could identify the visitor.
-        forwarded: the clients that proxies tell (X-Forwarded-For), binary.
-        account: name of the logged-in user, binary; empty or `-` where there is none.
+        forwarded: the clients as reported by proxies (X-Forwarded-For), binary.
+        account: name of the logged-in user, binary; empty or `-` if there is none.
         method: binary.
-        host: name (and perhaps port) of the host asked, binary; empty or `-` where there is none.
-        secure: whether the request came over TLS, bool; null where the log does not tell.
+        host: name (and perhaps port) of the requested host, binary; empty or `-` if there is none.
+        secure: whether the request used TLS, bool; null if unknown.
         status: binary.
-        referrer: binary; empty or `-` where there was none.
+        referrer: binary; empty or `-` if there was none.
         agent: binary.
     """
 
@@ -125,7 +124,7 @@ def read_access_log(stream: BinaryIO, stage: str, options: LogOptions, read_line
         stream: whole lines, perhaps compressed.
         stage: name of the format, for reject rows.
         options: see `LogOptions`.
-        read_lines: hands the requests of some lines to the reader, counts header lines and lines in no known layout.
+        read_lines: passes the requests of lines to the reader, counts header lines and lines of unknown layout.
     """
     reader = AccessReader(options)
 
@@ -138,9 +137,9 @@ def read_access_log(stream: BinaryIO, stage: str, options: LogOptions, read_line
 def split_requests(data: bytes | pa.Buffer, starts: Int32s, ends: Int32s) -> tuple[pa.BinaryArray, pa.BinaryArray]:
     """Method and target of the request lines [starts[i], ends[i]) in `data`, binary[n] each.
 
-    The method ends at the first space; the protocol at the end is taken off if it is there (HTTP/0.9 had none), so
-    spaces inside a target, which clients should have escaped, stay in it. No space within `_METHOD_BYTES` gives an
-    empty method.
+    The method ends at the first space; the protocol at the end is removed if there is one (HTTP/0.9 has none), so
+    spaces inside a target, which clients should have escaped, are kept. The method is empty if there is no space within
+    `_METHOD_BYTES`.
     """
     if not len(starts) or not len(data):
         nothing = pa.array([b""] * len(starts), pa.binary())
@@ -162,7 +161,7 @@ def split_requests(data: bytes | pa.Buffer, starts: Int32s, ends: Int32s) -> tup
 
 
 def _method_lengths(content: Bytes, starts: Int32s, ends: Int32s) -> Int32s:
-    """Length of the method at the head of each request line, 0 where there is none."""
+    """Length of the method at the start of each request line, 0 if there is none."""
     lengths = np.full(len(starts), len(_GET) - 1, dtype=np.int32)
     inside = np.maximum(np.minimum(starts, len(content) - len(_GET)), 0)
     if len(content) >= len(_GET):
@@ -183,7 +182,7 @@ def _are_digits(content: Bytes, places: Int32s) -> Bools:
 
 
 def _say_http(content: Bytes, places: Int32s) -> Bools:
-    """Whether ` HTTP/` stands at each place."""
+    """Whether ` HTTP/` is at each position."""
     form = _HTTP_N[:-1]
     if len(content) < len(form):
         return np.zeros(len(places), dtype=np.bool_)
@@ -202,7 +201,7 @@ RequestLines = Callable[[Lines, "AccessReader", Balance], None]
 
 
 class AccessReader:
-    """Judges requests and makes page views of them; remembers what it has worked out about URLs and referrers."""
+    """Filters requests and makes page views of them; caches results for URLs, agents and referrers."""
 
     def __init__(self, options: LogOptions) -> None:
         self._options = options
@@ -219,7 +218,7 @@ class AccessReader:
         )
 
     def add(self, requests: Requests, balance: Balance) -> None:
-        """Judge requests, count their rejections and add the page views among them."""
+        """Filters requests, counts the rejected ones and adds the page views."""
         rejections = Rejections(len(requests.target))
         rejections.reject("time-invalid", truths(requests.times.is_null()))
         if requests.status is not None:
@@ -294,7 +293,7 @@ class AccessReader:
         )
 
     def _asked(self, urls: pa.StringArray) -> pa.StringArray:
-        """What a page of the site's own search was asked for; null for other pages."""
+        """The query of each page of the site's own search; null for other pages."""
         if not self._options.site_search:
             return pa.nulls(len(urls), pa.string())
         asking = pc.match_substring(urls, "?")
@@ -302,7 +301,7 @@ class AccessReader:
         return pc.replace_with_mask(pa.nulls(len(urls), pa.string()), asking, column_array(asked["query"]))
 
     def _read_referrers(self, values: pa.BinaryArray) -> pa.Table:
-        """What referrers say, table of `_REFERRERS`; the URL is null where none is recorded."""
+        """Parsed referrers, a table of `_REFERRERS`; the URL is null if none is recorded."""
         read = self._referrers.rows(values.fill_null(b""))
         if not values.null_count:
             return read
@@ -312,7 +311,7 @@ class AccessReader:
     def _canonical_targets(
         self, targets: pa.BinaryArray, hosts: pa.BinaryArray | None, secure: pa.BooleanArray | None
     ) -> pa.Table:
-        """Canonical URL and host of targets, or the reason why there is none: columns url, host, reason."""
+        """Canonical URLs and hosts of targets, or the reasons for rejects: columns url, host, reason."""
         origins = self._origins(len(targets), hosts, secure)
         plain = truths(
             pc.and_(
@@ -346,7 +345,7 @@ class AccessReader:
         )
 
     def _roots(self, origins: pa.BinaryArray, *, same: bool) -> pa.Table:
-        """Canonical addresses of the hosts' home pages, rows of the memo; `same` where all have one origin."""
+        """Canonical addresses of the hosts' home pages, rows of the memo; `same` if all have one origin."""
         few = origins.slice(0, 1) if same else origins
         roots = self._urls.rows(pc.binary_join_element_wise(few, pa.scalar(b"/", pa.binary()), b""))
         return roots.take(pa.array(np.zeros(len(origins), dtype=np.int64))) if same and len(origins) else roots
@@ -356,7 +355,7 @@ class AccessReader:
         return self._urls.rows(whole)
 
     def _origins(self, count: int, hosts: pa.BinaryArray | None, secure: pa.BooleanArray | None) -> pa.BinaryArray:
-        """Scheme and host of each request; empty where neither the log nor the options know the host."""
+        """Scheme and host of each request; empty if neither the log nor the options have the host."""
         site = pa.repeat(pa.scalar(self._site, pa.binary()), count)
         if hosts is None:
             return site
@@ -383,19 +382,19 @@ def _pages(values: pa.BinaryArray, rules: ParameterRules) -> pa.Table:
 
 
 def without_none(values: pa.BinaryArray) -> pa.BinaryArray:
-    """The values with null in place of those that say "none"."""
+    """The values with null in place of empty ones and dashes."""
     return pc.if_else(pc.is_in(values, _NONE), None, values)
 
 
 def known_hosts(values: pa.BinaryArray) -> pa.BinaryArray:
-    """Names of hosts with null for what is none: dashes, nginx's catch-all `_`, wildcards, regular expressions."""
+    """Names of hosts, null for dashes, nginx's catch-all `_`, wildcards and regular expressions."""
     encoded = values.dictionary_encode()
     known = encoded.dictionary
     return pc.if_else(pc.match_substring_regex(known, _NO_HOST), None, known).take(encoded.indices)
 
 
 def unescaped(values: pa.BinaryArray) -> pa.BinaryArray:
-    """The values with the escapes undone that servers put in for quotes, backslashes and control characters."""
+    """The values with the servers' escapes of quotes, backslashes and control characters undone."""
     escapes = pc.match_substring(values, b"\\")
     if not pc.any(escapes).as_py():
         return values
@@ -414,14 +413,14 @@ def lowered(values: pa.BinaryArray) -> pa.BinaryArray:
 
 
 def with_query(paths: pa.BinaryArray, queries: pa.BinaryArray) -> pa.BinaryArray:
-    """Paths with the query strings that are logged by themselves, unless they have one already."""
+    """Paths with separately logged query strings, unless they have one already."""
     asked = pc.and_(without_none(queries).is_valid(), pc.invert(pc.match_substring(paths.fill_null(b""), b"?")))
     bare = pc.replace_substring_regex(queries, r"^\?", "")
     return pc.if_else(asked, pc.binary_join_element_wise(paths, bare, pa.scalar(b"?", pa.binary())), paths)
 
 
 def _dashless(values: pa.BinaryArray) -> pa.BinaryArray:
-    """The values, those that say "none" made empty."""
+    """The values with dashes made empty."""
     filled = values.fill_null(b"")
     return pc.if_else(pc.is_in(filled, _NONE), pa.scalar(b"", pa.binary()), filled)
 
@@ -438,7 +437,7 @@ def _judge_status(status: pa.BinaryArray, rejections: Rejections) -> None:
 
 
 def _status_number(value: bytes) -> int:
-    """An HTTP status; 0 if it is none."""
+    """An HTTP status; 0 if it is invalid."""
     return int(value) if len(value) == 3 and value.isdigit() and value >= b"100" else 0
 
 

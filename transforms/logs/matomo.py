@@ -1,9 +1,8 @@
 """Visits exported from Matomo (`Live.getLastVisitsDetails` as JSON): an array of visits, or one visit a line.
 
-A visit is a record. Its words are the keyword that a search engine passed on, then, from each search on the site on,
-what was searched for there; each page, download and outgoing link after words is a click. Matomo has formed the
-sessions and left the robots out already. A visit without words is ignored ("no-query"), one whose clicks have no
-usable page at all is rejected.
+A visit is a record. Its query is the keyword of the search engine, and after each search on the site the words of that
+search; each page, download and outgoing link after a query is a click. Matomo has already formed the sessions and
+removed robots. A visit without a query is ignored ("no-query"); a visit without any usable page is rejected.
 """
 
 from __future__ import annotations
@@ -32,25 +31,25 @@ from semrank.transforms.streams.urls import CanonicalUrl, canonical_url
 FORMAT = "matomo"
 
 MAX_VISIT_BYTES = 16 << 20
-"""Bytes of a visit; Matomo ends a visit after some hours, and thousands of actions fit."""
+"""Maximum bytes of a visit: enough for thousands of actions; Matomo ends a visit after some hours."""
 
 MAX_SECONDS = 9_000_000_000
-"""Seconds since 1970 that a time stamp may have, the year 2255."""
+"""Largest time stamp in seconds since 1970: the year 2255."""
 
 _QUOTE, _OPENING, _CLOSING, _BACKSLASH = b'"{}\\'
 _VISIT_NUMBER = re.compile(rb'"idVisit"\s*:\s*"?([0-9]{1,18})(?![0-9])')
 _BETWEEN = b" \t\r\n,[]\xef\xbb\xbf"
 _CLICKED = frozenset({"action", "download", "outlink"})
 _NO_KEYWORD = frozenset({"Keyword not defined", "Suchbegriff nicht definiert"})
-"""What Matomo puts in the place of words that the search engine kept to itself, in English and German."""
+"""Matomo's placeholders for queries that the search engine does not pass on, in English and German."""
 
 _VISITOR = ("userId", "visitorId", "visitIp")
 _COLUMNS = ("user_id", "session_id", "query", "clicked_at", "position", "url")
 _LOOKED_AT_BYTES = 4_000
-_URL_ENTRIES = 1 << 16  # addresses whose canonical form is remembered: some ten MiB
+_URL_ENTRIES = 1 << 16  # addresses whose canonical form is cached: some ten MiB
 
 Canonical = Callable[[str], CanonicalUrl]
-"""`canonical_url`, which remembers what it was asked."""
+"""A cached `canonical_url`."""
 
 
 def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogBatch]:  # noqa: ARG001
@@ -87,8 +86,8 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
 class _Splitter:
     """Cuts a stream of JSON objects, with or without an array around them, into its outermost objects.
 
-    Quotes and braces that no backslash goes before are found by array arithmetic. Where a quote or closing brace
-    stands between objects, which no whole export has, signs are looked at one by one.
+    Quotes and braces without a backslash before them are found by array arithmetic. If a quote or closing brace is
+    between objects, which does not occur in complete exports, characters are examined one by one.
     """
 
     def __init__(self) -> None:
@@ -98,9 +97,9 @@ class _Splitter:
         self._in_string = False
 
     def split(self, piece: bytes) -> Iterator[tuple[str | None, bytes]]:
-        """Whole objects (None, text) and what is none: (reason, text)."""
+        """Whole objects as (None, text), and other text as (reason, text)."""
         text = self._text + piece
-        begin = 0  # of the object that is open, or of what lies between objects
+        begin = 0  # of the open object, or of the text between objects
         for place in self._bounds(text):
             if text[place] == _OPENING:
                 yield from _between(text[begin:place])
@@ -114,7 +113,7 @@ class _Splitter:
             yield RECORD_TOO_LARGE, self.rest()
 
     def _bounds(self, text: bytes) -> list[int]:
-        """Places of the first and last braces of outermost objects in what was not looked at yet."""
+        """Positions of the first and last braces of outermost objects in the text that was not scanned yet."""
         places, self._scanned = _signs(text, self._scanned)
         signs = np.frombuffer(text, dtype=np.uint8)[places]
         is_quote = signs == _QUOTE
@@ -153,15 +152,15 @@ class _Splitter:
         return bounds
 
     def rest(self) -> bytes:
-        """What is left at the end, if it is more than the end of an array."""
+        """The rest at the end, without the end of an array."""
         rest, self._text, self._scanned, self._depth, self._in_string = self._text, b"", 0, 0, False
         return rest.strip(_BETWEEN)
 
 
 def _signs(text: bytes, start: int) -> tuple[Int64s, int]:
-    """Places of quotes and braces from `start` on before which no backslash stands, and how far was looked.
+    """Positions of unescaped quotes and braces from `start` on, and the end of the scanned text.
 
-    A backslash takes what follows with it, be it another one; one at the very end is left for when more is known.
+    A backslash escapes the next character, even another backslash; one at the very end is left for the next call.
     """
     content = np.frombuffer(text, dtype=np.uint8)[start:]
     found = np.flatnonzero((content == _QUOTE) | (content == _OPENING) | (content == _CLOSING))
@@ -212,7 +211,7 @@ def _read_visit(text: bytes, salt: bytes, canonical: Canonical, balance: Balance
 def _clicks(
     visit: Mapping[str, Any], actions: Sequence[Mapping[str, Any]], user: str, canonical: Canonical
 ) -> tuple[list[tuple[Any, ...]], list[str]]:
-    """Rows of `_COLUMNS`, and why actions after words are none."""
+    """Rows of `_COLUMNS`, and the reasons why other actions after a query are not clicks."""
     words = _words(visit.get("referrerKeyword")) if visit.get("referrerType") == "search" else None
     words = None if words in _NO_KEYWORD else words
     position = visit.get("referrerKeywordPosition") if words else None
@@ -260,6 +259,6 @@ def _table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
 
 
 def _quote(text: bytes) -> str:
-    """What a reject row says of a visit: its number. Any other member may name the visitor."""
+    """The quote of a visit in a reject row: its number. Any other member may identify the visitor."""
     number = _VISIT_NUMBER.search(text[:_LOOKED_AT_BYTES])
     return f"{f'idVisit {number[1].decode()} ' if number else ''}({len(text)} bytes)"

@@ -1,12 +1,12 @@
-"""Access logs of nginx, Caddy and Traefik (or of anything else) with one JSON object a line.
+"""Access logs of nginx, Caddy, Traefik and other servers with one JSON object a line.
 
-Everybody names the fields as they like, so each is looked for under the usual names, nginx's own variables first, then
-Caddy's (an object `request` with the client, the headers and the URI) and Traefik's (`ClientHost`, `RequestPath`, ...).
-Only the address of the client, the time and what was asked for have to be there; a method that is not recorded is
-taken as GET. An object with none of the names of a time and a request is rejected as "fields-unknown".
+Names of fields differ, so each field is looked up under its usual names: nginx's own variables first, then Caddy's (an
+object `request` with the client, the headers and the URI) and Traefik's (`ClientHost`, `RequestPath`, ...). Only the
+address of the client, the time and the requested URL are required; the method defaults to GET. An object without any
+of the names of a time and a request is rejected as "fields-unknown".
 
-What was asked for is `$request_uri` or the request line. Where neither is logged it is `$uri`, which nginx may have
-rewritten, with the arguments that `$args` has.
+The requested URL is `$request_uri` or in the request line. If neither is logged it is `$uri`, which nginx may have
+rewritten, with the arguments of `$args`.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         *("http_user_agent", "user_agent", "useragent", "agent", "request.headers.user-agent", "request_user-agent"),
     ),
 }
-"""Names under which a value is looked for, the best first, in lower case; a dot leads into an object."""
+"""Names of each value, the best first, in lower case; a dot separates the names of nested objects."""
 
 _SCHEMES = pa.array([b"http", b"https"], pa.binary())
 _OFTEN_NONE = frozenset({"client", "forwarded", "time", "request", "target", "rewritten"})
-"""Columns of which another name tells more where the first one's value is empty or a dash."""
+"""Columns for which the next name is tried if the value is empty or a dash."""
 
 _DAY_AND_CLOCK = "^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}"  # where each has a member of its own
 _HEX_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
@@ -88,7 +88,7 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
 
 
 def _read_lines(lines: Lines, reader: AccessReader, balance: Balance) -> None:
-    """Hands on what lines say that are objects, rejects the others; lines with the same fields are read together."""
+    """Passes on lines that are objects, rejects the others; lines with the same fields are read together."""
     layouts: dict[tuple[str, ...], list[tuple[bytes, dict[str, Any]]]] = {}
     for line in lines.texts():
         entry = _parsed(line)
@@ -118,7 +118,7 @@ def _read_lines(lines: Lines, reader: AccessReader, balance: Balance) -> None:
 
 
 def _parsed(line: bytes) -> dict[str, Any] | str:
-    """The object of a line, or the reason why it holds none, as `parse_object` gives it."""
+    """The object of a line, or the reason of its reject, as from `parse_object`."""
     entry = parse_object(line)
     if entry == JSON_INVALID:
         for text in (line, _HEX_ESCAPE.sub(_unhexed, line)):
@@ -132,13 +132,13 @@ def _parsed(line: bytes) -> dict[str, Any] | str:
 
 
 def _unhexed(match: re.Match[bytes]) -> bytes:
-    """The byte that nginx without `escape=json` writes as a hexadecimal escape; those of ASCII as JSON escapes them."""
+    """The byte of nginx's hexadecimal escape (without `escape=json`); ASCII characters are escaped as in JSON."""
     byte = bytes.fromhex(match[1].decode())
     return rb"\u00" + match[1] if byte.isascii() else byte
 
 
 def _flattened(entry: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The members of Caddy's object `request` and of the headers in it; of a header's values the first."""
+    """The members of Caddy's object `request` and the first value of each header in it."""
     flat: dict[str, Any] = {}
     for name, value in entry.items():
         if name == "tls":
@@ -171,7 +171,7 @@ def _columns(names: Sequence[str], entries: Sequence[Mapping[str, Any]]) -> dict
 
 
 def _values(column: str, values: list[Any]) -> pa.BinaryArray:
-    """Values of a member as bytes; null where a value is none that the column can have."""
+    """Values of a member as bytes; null if a value is not valid for the column."""
     if set(map(type, values)) == {str}:
         try:
             texts = pa.array(values, pa.string()).cast(pa.binary())
@@ -179,7 +179,7 @@ def _values(column: str, values: list[Any]) -> pa.BinaryArray:
             texts = pa.array([_bytes(value) for value in values], pa.binary())
     else:
         texts = pa.array([_bytes(value) for value in values], pa.binary())
-    if column == "status":  # what is neither text nor number is a status that can't be read, rather than none
+    if column == "status":  # a value that is neither text nor number is an unreadable status, not a missing one
         texts = pc.if_else(pa.array([value is not None for value in values]), texts.fill_null(b""), None)
     if column == "host":
         return known_hosts(texts)
@@ -188,7 +188,7 @@ def _values(column: str, values: list[Any]) -> pa.BinaryArray:
     if column in _OFTEN_NONE:
         return without_none(texts)
     if column == "scheme":
-        lower = pc.replace_substring_regex(lowered(texts), "[ ,].*", "")  # of a list of proxies' the client's
+        lower = pc.replace_substring_regex(lowered(texts), "[ ,].*", "")  # of a list of proxies the client
         return pc.if_else(pc.is_in(lower, _SCHEMES), lower, None)
     return texts
 
@@ -220,7 +220,7 @@ def _requests(columns: Mapping[str, pa.BinaryArray], lines: Sequence[bytes]) -> 
         has_line = pc.and_(pc.greater(pc.binary_length(request), 0), pc.invert(is_path))
         method = pc.coalesce(method, pc.if_else(has_line, said_method, None))
         target = pc.coalesce(target, pc.if_else(has_line, said_target, None))
-    # A whole URL tells the host, where nothing else does.
+    # A whole URL has the host, if no other field does.
     whole = pc.and_(columns["host"].is_null(), pc.match_substring_regex(rewritten.fill_null(b""), "^https?://"))
     target = pc.coalesce(pc.if_else(whole, rewritten, target), rewritten)
     method, target = method.fill_null(b"GET"), target.fill_null(b"")

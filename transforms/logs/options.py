@@ -1,4 +1,4 @@
-"""What a user says about logs, checked when it is said."""
+"""The user's options about logs, checked when they are set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from semrank.transforms.streams.urls import canonical_url
 
 MIN_SALT_BYTES = 8
 MAX_SALT_BYTES = 64
-"""Bytes that BLAKE2b takes as a key at most (RFC 7693); fewer than `MIN_SALT_BYTES` can be guessed."""
+"""Maximum bytes of a BLAKE2b key (RFC 7693); fewer than `MIN_SALT_BYTES` can be guessed."""
 
 TABLE_COLUMNS = ("user", "query", "time", "url", "position", "group", "session")
 REQUIRED_TABLE_COLUMNS = ("user", "query", "time", "url")
@@ -23,13 +23,13 @@ _HOST = re.compile(r"(?:[a-z0-9_-]+\.)+[a-z0-9-]+")
 
 @dataclass(frozen=True)
 class LogOptions:
-    """Options of all log formats; each format says which of them it needs.
+    """Options of all log formats; each format declares which ones it needs.
 
     Attributes:
-        user_salt: key of the hash that stands for a user (keyed BLAKE2b). There is no default: a constant one would let
-            anybody hash all addresses, a random one would give other user ids on each run.
-        site: scheme and host of the site whose log it is, for logs that record only the path of a request.
-        site_search: query parameters that hold the words of the site's own search.
+        user_salt: key of the hash that replaces user ids (keyed BLAKE2b). There is no default: with a constant one
+            anybody could hash all addresses, with a random one user ids would differ between runs.
+        site: scheme and host of the logged site, for logs that record only the path of a request.
+        site_search: query parameters with the words of the site's own search.
         columns: for the format `table`: which column is the user, query, time and url (and position, group, session),
             each a name from the header line or a number from 0. Either all are names or all are numbers.
         spam_domains: domains whose referrers are spam, besides the known ones.
@@ -47,7 +47,7 @@ class LogOptions:
     rules: ParameterRules = NO_RULES
 
     def __post_init__(self) -> None:
-        """Check each option on its own and the columns together."""
+        """Checks each option and the combination of columns."""
         self._check_salt()
         if self.site is not None:
             object.__setattr__(self, "site", _origin(self.site))
@@ -109,7 +109,7 @@ def parse_columns(text: str) -> dict[str, str]:
 
 
 def _origin(site: str) -> str:
-    """Scheme and host of the site, as they stand in canonical URLs."""
+    """Scheme and host of the site, as in canonical URLs."""
     canonical = canonical_url(site).url
     if canonical is None or urlsplit(canonical).path != "/" or urlsplit(canonical).query:
         raise InputError(f"--log-site: found {site!r}, expected scheme and host such as https://www.example.com")
@@ -117,10 +117,10 @@ def _origin(site: str) -> str:
 
 
 def require(options: LogOptions, format_name: str, *, salt: bool = False, site: bool = False) -> None:
-    """Check that the options a format can't do without are there.
+    """Checks that the required options of a format are set.
 
     Raises:
-        InputError: one is missing; the message names it and says what it is for.
+        InputError: one is missing; the message names it and its purpose.
     """
     if salt and not options.user_salt:
         raise InputError(

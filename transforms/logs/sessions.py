@@ -1,21 +1,19 @@
-"""From page views to click sequences: which query each page view goes back to.
+"""Turns page views into click sequences: finds the query that each page view originates from.
 
-All views of a user have to be together; beyond that, rows may come in any order and users in any partition. A session
-is a run of one user's views at most 30 minutes apart (P13 3.3 has the same bound for click sequences; it goes back to
-Catledge and Pitkow, WWW 1995). Within it
+All views of a user must be in the same partition; rows may be in any order. A session is a run of one user's views at
+most 30 minutes apart (the bound of P13 3.3 for click sequences, from Catledge and Pitkow, WWW 1995). Within a session
 
-- a view that names words itself (from a search engine, or a page of the site's own search) begins with them;
-- a view whose referrer is a page of the session goes back to the latest view of that page up to then, and has its
-  words;
-- where the log records no referrers, a view goes back to the view before it;
-- any other view has no words and is ignored ("no-query").
+- a view with a query of its own (from a search engine, or a page of the site's own search) has that query;
+- a view whose referrer is a page of the session has the query of the latest earlier view of that page;
+- if the log has no referrers, a view has the query of the view before it;
+- any other view has no query and is ignored ("no-query").
 
-Views of the site's own search are where words come from, not clicks. Many views of home pages by one user within a
-minute are no reading: they are ignored ("home-page-flood").
+Views of the site's own search give queries and are not clicks themselves. Many views of home pages by one user within
+a minute are not reading and are ignored ("home-page-flood").
 
-Logs count in seconds. Views of one user in the same second are put in the order of their referrers (a page before
-those that it led to), then by URL; their clicks are then one microsecond apart, so that the order survives any later
-sorting.
+Logs have a resolution of one second. Views of one user in the same second are ordered by their referrers (a page before
+the pages that it led to), then by URL; their clicks are then one microsecond apart, so that later sorting keeps the
+order.
 """
 
 from __future__ import annotations
@@ -42,11 +40,11 @@ from semrank.transforms.logs.visits import VISITS
 from semrank.transforms.streams.dates import SESSION_GAP_SECONDS
 
 HOME_PAGE_HITS, HOME_PAGE_SECONDS = 10, 60
-"""So many views of home pages by one user within so many seconds are a flood: people don't load one every six
-seconds."""
+"""Number of views of home pages by one user within a number of seconds that is a flood: people don't load one every
+six seconds."""
 
 MAX_STEPS_A_TICK = 16
-"""Length to which chains of referrers within one tick of the clock are followed when its views are put in order."""
+"""Maximum length of chains of referrers within one tick of the clock that are followed to order its views."""
 
 
 _MICROSECONDS = 1_000_000
@@ -63,7 +61,7 @@ class Sequences:
             are those with the same user, session and query.
         visits: number of page views.
         used: views that became clicks, and views of the site's own search.
-        ignored: views left aside, by reason.
+        ignored: ignored views, by reason.
     """
 
     clicks: pa.Table
@@ -73,7 +71,7 @@ class Sequences:
 
 
 def click_sequences(visits: pa.Table) -> Sequences:
-    """Click sequences of users whose page views are all in the table.
+    """Click sequences of users with all of their page views.
 
     Args:
         visits: table of `VISITS`, in any order; repeated rows are repeated views.
@@ -103,7 +101,7 @@ def click_sequences(visits: pa.Table) -> Sequences:
 
 
 def _codes(column: pa.Array | pa.ChunkedArray) -> Int64s:
-    """Small numbers in place of values, -1 for null."""
+    """Codes of values, -1 for null."""
     encoded = column_array(column).dictionary_encode()
     return np.asarray(encoded.indices.fill_null(_NONE).to_numpy(zero_copy_only=False), dtype=np.int64)
 
@@ -113,7 +111,7 @@ def _micros(visits: pa.Table) -> Int64s:
 
 
 def _home_page_floods(visits: pa.Table) -> Bools:
-    """Which views (sorted by user and time) are home pages in a window with too many of them."""
+    """Whether views (sorted by user and time) are home pages in a window with too many of them."""
     home = np.flatnonzero(bools(pc.match_substring_regex(column_array(visits["url"]), _HOME_PAGE)))
     flood = np.zeros(visits.num_rows, dtype=np.bool_)
     if len(home) < HOME_PAGE_HITS:
@@ -137,7 +135,7 @@ def _pages(visits: pa.Table) -> tuple[Int64s, Int64s]:
 
 
 def _ordered(visits: pa.Table) -> Int64s:
-    """An order of sorted views in which, within a tick of a user's clock, pages stand before those they led to."""
+    """An order of sorted views in which, within a tick of a user's clock, pages precede those that they led to."""
     user, at = _codes(visits["user_id"]), _micros(visits)
     tick = np.cumsum(is_new_row(user, at)) - 1
     page, referrer = _pages(visits)
@@ -150,7 +148,7 @@ def _ordered(visits: pa.Table) -> Int64s:
     parent = np.where(referrer >= 0, holder[codes[count:]], _NONE)
     parent[(parent >= 0) & (page == referrer)] = _NONE
     depth = np.zeros(count, dtype=np.int64)
-    for _ in range(MAX_STEPS_A_TICK):  # circles grow to the limit and then stand by URL
+    for _ in range(MAX_STEPS_A_TICK):  # cycles reach the limit and are then ordered by URL
         deeper = np.where(parent >= 0, depth[parent] + 1, 0)
         if np.array_equal(deeper, depth):
             break
@@ -167,7 +165,7 @@ def _sessions(visits: pa.Table) -> Int64s:
 
 
 def _roots(visits: pa.Table, session: Int64s) -> Int64s:
-    """The view that each view goes back to, int64[n]: the first of its chain, itself if it begins one."""
+    """The view that each view originates from, int64[n]: the first of its chain, or itself."""
     count = len(session)
     page, referrer = _pages(visits)
     own = np.arange(count)
@@ -185,7 +183,7 @@ def _roots(visits: pa.Table, session: Int64s) -> Int64s:
 
 
 def _latest_view(session: Int64s, page: Int64s, referrer: Int64s) -> Int64s:
-    """The latest earlier view in the session of the page that each view was referred by, -1 where there is none."""
+    """The latest earlier view in the session of each view's referrer, -1 if there is none."""
     count = len(session)
     own = np.arange(count)
     # Views as referrers (kind 1) and as referred (kind 0), by session, page and time; a view never refers to itself,

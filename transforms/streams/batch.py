@@ -1,4 +1,4 @@
-"""What every source format yields: bounded batches of conformed tables and a balance of the records read."""
+"""The output of all source formats: bounded batches of conformed tables and a balance of the records read."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from semrank.transforms.streams.parameters import NO_RULES, ParameterRules
 from semrank.transforms.streams.quotes import quote_page
 
 DEFAULT_MAX_RECORD_BYTES = 20 << 20
-"""Bytes of a record's block that are taken: pages are far smaller, and what is larger is video or an archive."""
+"""Maximum bytes of a record's block: pages are far smaller; larger records are videos or archives."""
 
 TABLES: Mapping[str, TableSchema] = {
     schema.name: schema for schema in (PAGES, LINKS, CLICKS, ALIASES, HISTORY, REJECTS)
 }
-"""The tables a source may fill, by name."""
+"""The tables that a source may fill, by name."""
 
 CAPTURES = TableSchema(
     "captures",
@@ -33,10 +33,10 @@ CAPTURES = TableSchema(
         ]
     ),
 )
-"""From which capture of its source page a link was read, if from any: what the capture's row of `PAGES` says.
+"""The capture of its source page that a link was read from, if any.
 
-`captured_at` is the row's `fetched_at`, `captured_digest` its `content_digest`; where the time is unknown,
-`captured_state` stands for all that the row says (`transforms.crawls.pages.page_states`).
+`captured_at` is the `fetched_at` of the capture's row of `PAGES`, `captured_digest` its `content_digest`; if the time
+is unknown, `captured_state` is a hash of the row (`transforms.crawls.pages.page_states`).
 """
 
 BORROWED = TableSchema(
@@ -51,36 +51,36 @@ BORROWED = TableSchema(
         ]
     ),
 )
-"""Visits whose content is that of a capture of another URL: the visit's URL, time and digest, as in its row of `PAGES`,
-and the URL and time of the capture that has the content, where they are told."""
+"""Visits whose content is stored with another URL: the visit's URL, time and digest, as in its row of `PAGES`, and the
+URL and time of the capture with the content, if known."""
 
 MAX_BATCH_BYTES = 2 << 20
-"""Bytes of text after which a batch is handed on: elements between stages stay at 1-4 MiB."""
+"""Bytes of text after which a batch is emitted: elements between stages have 1-4 MiB."""
 
 MAX_BATCH_RECORDS = 1 << 16
-"""Records after which a batch is handed on, so that formats that yield little text still report their balance."""
+"""Records after which a batch is emitted, so that formats with little text report their balance, too."""
 
 MAX_REJECT_CHARS = 2_000
-"""Characters of a record that a reject row quotes: enough to find the record, never a whole page."""
+"""Maximum characters of the quote in a reject row: enough to find the record, never a whole page."""
 
 _CAPTURED = CAPTURES.schema.types[1:]
-_ROW_BYTES = 32  # an estimate of what a row weighs besides its text: offsets, validity, numbers
+_ROW_BYTES = 32  # estimated bytes of a row without its text: offsets, validity, numbers
 
 
 @dataclass(frozen=True)
 class SourceBatch:
-    """Rows made from a run of records, and what became of every one of those records.
+    """Rows made from a run of records, and the outcome of each record.
 
     Attributes:
         tables: conformed tables by name (keys of `TABLES`); tables without rows are left out.
         records: number of records read.
         used: number of records that yielded rows (or that stand for rows elsewhere, as a revisit does).
         rejected: number of records that could not be used, by reason; each also has a row in `rejects`.
-        ignored: number of records left aside on purpose, by reason.
-        counters: events that are no record's fate, such as links over a page's cap.
-        captures: table of `CAPTURES`, one row for each of `tables["links"]`; None where no link was read from a capture
-            of its page, so that nothing that is known of the page outdates it.
-        borrowed: table of `BORROWED`; None where no visit found the content of another URL.
+        ignored: number of records that were left out on purpose, by reason.
+        counters: other events, such as links over a page's limit.
+        captures: table of `CAPTURES`, one row for each of `tables["links"]`; None if no link was read from a capture,
+            so that no newer capture outdates it.
+        borrowed: table of `BORROWED`; None if no visit refers to the content of another URL.
 
     Raises:
         ValueError: a table's name is unknown, records differ from used + rejected + ignored, or captures from links.
@@ -96,7 +96,7 @@ class SourceBatch:
     borrowed: pa.Table | None = None
 
     def __post_init__(self) -> None:
-        """Hold the batch to its balance."""
+        """Checks the balance."""
         unknown = sorted(set(self.tables) - set(TABLES))
         if unknown:
             raise ValueError(f"found tables {unknown}, expected some of {sorted(TABLES)}")
@@ -112,7 +112,7 @@ class SourceBatch:
 
 
 class Capture(NamedTuple):
-    """A capture of a page, as `CAPTURES` tells it; the time is in microseconds since 1970 in UTC."""
+    """A capture of a page, as in `CAPTURES`; the time is in microseconds since 1970 in UTC."""
 
     captured_at: int | None
     digest: str | None
@@ -122,8 +122,8 @@ class Capture(NamedTuple):
 class BatchBuilder:
     """Collects rows column by column, keeps the balance, and cuts bounded batches.
 
-    A format reader calls `use`, `reject` or `ignore` exactly once a record, `append`, `extend` or `add` for the rows,
-    and `yield from builder.drain()` after every record (nothing comes while the batch is small) and
+    A format reader calls `use`, `reject` or `ignore` exactly once per record, `append`, `extend` or `add` for the rows,
+    and `yield from builder.drain()` after every record (which yields nothing while the batch is small) and
     `yield from builder.drain(last=True)` at the end.
 
     Args:
@@ -156,7 +156,7 @@ class BatchBuilder:
         return lists
 
     def append(self, table: str, row: Sequence[Any]) -> None:
-        """Add one row: values in the order of the schema; timestamps are microseconds since 1970 in UTC."""
+        """Adds one row: values in the order of the schema; timestamps are microseconds since 1970 in UTC."""
         for values, value in zip(self._lists(table), row, strict=True):
             values.append(value)
             if isinstance(value, str):
@@ -164,7 +164,7 @@ class BatchBuilder:
         self._bytes += _ROW_BYTES
 
     def extend(self, table: str, columns: Sequence[Sequence[Any]]) -> None:
-        """Add rows given as one sequence a column, all equally long, in the order of the schema."""
+        """Adds rows given as one sequence per column, all equally long, in the order of the schema."""
         for values, more in zip(self._lists(table), columns, strict=True):
             values.extend(more)
             if more and isinstance(more[0], str):
@@ -172,34 +172,34 @@ class BatchBuilder:
         self._bytes += _ROW_BYTES * len(columns[0])
 
     def extend_links(self, columns: Sequence[Sequence[Any]], capture: Capture) -> None:
-        """Add links read from a capture of their source page, columns as for `extend`."""
+        """Adds links read from a capture of their source page, columns as for `extend`."""
         self._captured.append((capture, len(self._lists(LINKS.name)[0]), len(columns[0])))
         self.extend(LINKS.name, columns)
 
     def borrow(self, row: tuple[str, int | None, str | None, str | None, int | None]) -> None:
-        """Add a row of `BORROWED`."""
+        """Adds a row of `BORROWED`."""
         self._borrowed.append(row)
         self._bytes += _ROW_BYTES + sum(len(value) for value in row if isinstance(value, str))
 
     def add(self, table: str, rows: pa.Table) -> None:
-        """Add an Arrow table's rows; its columns are conformed to the schema."""
+        """Adds an Arrow table's rows; its columns are conformed to the schema."""
         if rows.num_rows:
             self._ready.setdefault(table, []).append(conform(rows, TABLES[table]))
             self._bytes += rows.nbytes
 
     def use(self, records: int = 1) -> None:
-        """Count records as used."""
+        """Counts records as used."""
         self._records += records
         self._used += records
 
     def reject(self, reason: str, record: str, *, records: int = 1) -> None:
-        """Count records as rejected and keep one row that quotes the record."""
+        """Counts records as rejected and adds one reject row."""
         self._records += records
         self._rejected[reason] += records
         self.note(reason, record)
 
     def reject_rows(self, reason: str, quoted: Sequence[str]) -> None:
-        """Count one rejected record a quote, and keep a row for each."""
+        """Counts one rejected record per quote, and adds a reject row for each."""
         if quoted:
             self._records += len(quoted)
             self._rejected[reason] += len(quoted)
@@ -207,22 +207,22 @@ class BatchBuilder:
                 self.note(reason, record)
 
     def ignore(self, reason: str, records: int = 1) -> None:
-        """Count records as left aside on purpose."""
+        """Counts records as left out on purpose."""
         if records:
             self._records += records
             self._ignored[reason] += records
 
     def note(self, reason: str, record: str, *, stage: str | None = None) -> None:
-        """Keep a reject row that is no record's fate: a bad link on a good page, a mark on a kept row."""
+        """Adds a reject row without rejecting a record: a bad link on a good page, a mark on a used row."""
         self.append("rejects", (self.stage if stage is None else stage, reason, quote_page(record)[:MAX_REJECT_CHARS]))
 
     def count(self, counter: str, events: int = 1) -> None:
-        """Add to a counter of events that are no record's fate."""
+        """Adds to a counter of other events."""
         if events:
             self._counters[counter] += events
 
     def drain(self, *, last: bool = False) -> Iterator[SourceBatch]:
-        """Yield the batch collected so far if it is large enough, or, at the end, if it holds anything."""
+        """Yields the collected batch if it is large enough, or, at the end, if it is not empty."""
         holds_anything = self._records or self._counters or self._columns or self._ready
         if self._bytes >= self._max_bytes or self._records >= MAX_BATCH_RECORDS or (last and holds_anything):
             batch = self._batch()
@@ -251,7 +251,7 @@ class BatchBuilder:
         )
 
     def _captures(self, links: int) -> pa.Table:
-        """The capture of each link; those that were appended stand behind those that were added."""
+        """The capture of each link; appended links are after added ones."""
         added = sum(rows.num_rows for rows in self._ready.get(LINKS.name, []))
         number = np.full(links, -1, dtype=np.int64)
         for capture, (_, first, count) in enumerate(self._captured):

@@ -1,14 +1,13 @@
-"""Fetching a file that the user named: retries, resumes, and only from servers that the user named.
+"""Downloads a file with retries and resumption, only from servers that the user named.
 
-A broken transfer continues where it broke (RFC 9110, section 14: Range with If-Range), as long as the server names
-its version of the file by a strong entity tag or a modification date; without either it starts anew, so that two
-versions are never glued together. A finished file is asked for again with the same validator and kept when the server
-says that it has not changed. Where the server tells a digest of the file (RFC 9530, or its forerunners Digest and
-Content-MD5), what arrived is held to it.
+A broken transfer is resumed (RFC 9110, section 14: Range with If-Range) if the server identifies the version of the
+file by a strong entity tag or a modification date; otherwise it is restarted, so that two versions are never mixed. A
+finished file is requested again with the same validator and kept if the server reports no change. If the server sends a
+digest of the file (RFC 9530, or its predecessors Digest and Content-MD5), the content is checked against it.
 
-Redirects lead to other hosts only where these are allowed, and then not to addresses of private networks, so that no
-server can make this machine ask its neighbours. What stands in a URL's query may be a secret: messages and files show a
-digest of it in its place. Passwords belong into the user's `.netrc`, which is honoured; a URL with one is refused.
+Redirects to other hosts are followed only if these are allowed, and never to addresses of private networks, so that no
+server can use this machine to reach its neighbours. The query of a URL may be a secret: messages and files have a
+digest in its place. Passwords belong into the user's `.netrc`, which is honoured; a URL with a password is refused.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ import urllib3
 from semrank.schemas.errors import InputError
 
 CHUNK_BYTES = 1 << 18
-"""Bytes read at a time: small enough to show progress on a slow line, large enough to cost nothing on a fast one."""
+"""Bytes that are read at a time: few enough for progress on slow lines, enough for low overhead on fast ones."""
 
 MAX_REDIRECTS = 5
-"""Redirects followed one after another; more of them are a loop."""
+"""Maximum number of consecutive redirects; more of them are a loop."""
 
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _MOST_DIGITS = 18
-"""Digits of a number of bytes that is looked at."""
+"""Maximum digits of a number of bytes."""
 
 _MOST_HEADER = 4_096
-"""Characters of a header that are looked at."""
+"""Maximum characters of a header that are read."""
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
 _DIGEST = re.compile(r"(?i)(sha-512|sha-256)=:?([A-Za-z0-9+/]+=*):?")
@@ -59,27 +58,27 @@ _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,18}")
 
 Report = Callable[[str, int, int | None], None]
-"""Called while a file arrives: (file name, bytes so far, bytes in all where the server says)."""
+"""Called during a download: (file name, bytes so far, total bytes if known)."""
 
 log = logging.getLogger("semrank")
 
 
 class DownloadError(RuntimeError):
-    """A file could not be fetched although the request was a proper one: the network or the server failed."""
+    """A file could not be fetched because the network or the server failed."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """How patient a download is.
+    """Limits of a download.
 
     Attributes:
-        attempts: tries in a row that may bring no byte before the download gives up.
-        first_wait: seconds before the second try; each further wait is twice as long.
-        longest_wait: seconds that no wait exceeds, a server's Retry-After included.
-        connect_timeout: seconds for a connection.
+        attempts: consecutive attempts without any byte before the download fails.
+        first_wait: seconds before the second attempt; each further wait is twice as long.
+        longest_wait: maximum seconds of a wait, including a server's Retry-After.
+        connect_timeout: maximum seconds to connect.
         read_timeout: seconds without a byte after which a transfer counts as broken.
-        longest: seconds that a download takes in all, however slowly the server sends headers, body or trailers.
-        max_bytes: size above which a file is refused.
+        longest: maximum seconds of the whole download, however slowly the server sends.
+        max_bytes: maximum size of a file.
         redirect_hosts: hosts that redirects may lead to besides the URL's own.
     """
 
@@ -94,7 +93,7 @@ class Policy:
 
 
 class _BrokenTransferError(Exception):
-    """A try failed in a way that another try may mend."""
+    """An attempt failed, but another one may succeed."""
 
     def __init__(self, reason: str, *, wait: float | None = None) -> None:
         super().__init__(reason)
@@ -103,13 +102,13 @@ class _BrokenTransferError(Exception):
 
 @dataclass(frozen=True)
 class _Version:
-    """Which version of which file lies on disk; stands beside it as `<name>.json`.
+    """The version of a file on disk, stored beside it as `<name>.json`.
 
     Attributes:
         url: the file's URL as `shown_url` shows it.
         etag: its entity tag.
-        modified: when it was modified, as the server wrote it.
-        digest: what the server says of it, algorithm and value in Base64.
+        modified: its modification date as sent by the server.
+        digest: its digest as sent by the server, algorithm and value in Base64.
     """
 
     url: str
@@ -119,16 +118,16 @@ class _Version:
 
     @property
     def validator(self) -> str | None:
-        """What If-Range may carry: a strong entity tag, else the modification date."""
+        """The value for If-Range: a strong entity tag, else the modification date."""
         if self.etag is not None and not self.etag.startswith("W/"):
             return self.etag
         return self.modified
 
 
 def shown_url(url: str) -> str:
-    """A URL as messages, manifests and notes may show it: without user and fragment, a digest in place of the query.
+    """A URL for messages, manifests and notes: without user and fragment, with a digest in place of the query.
 
-    Paths, which are no http(s) URLs, are shown as they are.
+    Paths, which are not http(s) URLs, are returned as they are.
     """
     if not url.startswith(("http://", "https://")):
         return url
@@ -141,10 +140,10 @@ def shown_url(url: str) -> str:
 
 
 def file_name(url: str) -> str:
-    """The name that a URL's file gets on disk: the last segment of its path.
+    """The file name of a URL on disk: the last segment of its path.
 
     Raises:
-        InputError: the URL is not http(s), has no host or a password, or its last segment is no plain file name.
+        InputError: the URL is not http(s), has no host or a password, or its last segment is not a plain file name.
     """
     try:
         parts = urlsplit(url)
@@ -162,12 +161,12 @@ def file_name(url: str) -> str:
 
 
 def download(url: str, folder: Path, *, policy: Policy | None = None, report: Report | None = None) -> Path:
-    """Fetches a file, or finds that the copy in the folder is still the server's.
+    """Fetches a file, unless the copy in the folder is up to date.
 
     Args:
         url: http or https URL; redirects are followed on its own host, and to hosts that the policy allows.
-        folder: where `<name>` ends up, with `<name>.json` beside it and `<name>.part` while it is on its way.
-        policy: how patient to be.
+        folder: the folder of `<name>`, with `<name>.json`, and `<name>.part` during the download.
+        policy: the limits.
         report: called after each chunk.
 
     Returns:
@@ -175,7 +174,7 @@ def download(url: str, folder: Path, *, policy: Policy | None = None, report: Re
 
     Raises:
         InputError: the URL can't be used, the server refuses it, redirects to another host, or the file is too large.
-        DownloadError: the tries are used up.
+        DownloadError: all attempts failed.
     """
     policy = policy or Policy()
     target = folder / file_name(url)
@@ -202,15 +201,15 @@ def download(url: str, folder: Path, *, policy: Policy | None = None, report: Re
 
 @contextmanager
 def _limited_session(seconds: float, own_host: str | None) -> Iterator[requests.Session]:
-    """A session whose connections are all shut down after some seconds: a read then ends, whatever it waits for.
+    """A session whose connections are all shut down after some seconds, which ends any blocked read.
 
-    Connections to other hosts than `own_host` lead to public addresses only.
+    Connections to hosts other than `own_host` are made to public addresses only.
     """
     watched: list[socket.socket] = []
     over = threading.Event()
 
     def watch(connection: socket.socket) -> socket.socket:
-        # TLS takes the connection's handle over; a second handle shuts the same connection down.
+        # TLS takes over the connection's handle; a second handle shuts down the same connection.
         watched.append(connection.dup())
         if over.is_set():
             shut_down()
@@ -237,9 +236,9 @@ def _limited_session(seconds: float, own_host: str | None) -> Iterator[requests.
 
 
 class _WatchedAdapter(requests.adapters.HTTPAdapter):
-    """Chooses the address of each connection, and shows it to a function before anything is sent.
+    """Chooses the address of each connection, and passes it to a function before anything is sent.
 
-    A name server may answer differently each time, so the address that is checked is the one that is connected to.
+    A name server may answer differently each time, so the checked address itself is connected to.
     """
 
     def __init__(self, watch: Callable[[socket.socket], socket.socket], own_host: str | None) -> None:
@@ -262,7 +261,7 @@ class _WatchedAdapter(requests.adapters.HTTPAdapter):
                 try:
                     return watch(super()._new_conn())
                 finally:
-                    self._dns_host = name  # which certificates are for
+                    self._dns_host = name  # the name in certificates
 
         pool.ConnectionCls = Watched
         return pool
@@ -275,7 +274,7 @@ def _size(path: Path) -> int:
 def _fetch(
     session: requests.Session, url: str, target: Path, part: Path, policy: Policy, end: float, report: Report | None
 ) -> Path:
-    """One try."""
+    """One attempt."""
     note = target.with_name(f"{target.name}.json")
     version = _known_version(note, url)
     have = _size(part) if version is not None and version.validator is not None else 0
@@ -316,10 +315,10 @@ def _fetch(
 
 
 def _digest(url: str, response: requests.Response) -> tuple[str, str] | None:
-    """Algorithm and value of the digest that an answer with the whole file tells; None where it tells none.
+    """Algorithm and value of the digest in a response with the whole file; None if it has none.
 
     Raises:
-        InputError: it tells one that is no Base64.
+        InputError: the digest is not Base64.
     """
     for header in ("Repr-Digest", "Content-Digest", "Digest"):
         text = response.headers.get(header, "")[:_MOST_HEADER]
@@ -341,7 +340,7 @@ def _base64(url: str, header: str, value: str) -> str:
 
 
 def _check_digest(part: Path, digest: tuple[str, str] | None) -> None:
-    """Takes the part away where it is not what the server says."""
+    """Deletes the part if its digest differs from the server's."""
     if digest is None:
         return
     try:
@@ -357,7 +356,7 @@ def _check_digest(part: Path, digest: tuple[str, str] | None) -> None:
 
 
 def _known_version(note: Path, url: str) -> _Version | None:
-    """What stands in the note beside a file, if it is about this URL and readable."""
+    """The note beside a file, if it is readable and about this URL."""
     try:
         version = _Version(**json.loads(note.read_text(encoding="utf-8")))
         if version.digest is not None:
@@ -376,7 +375,7 @@ def _unless_unchanged(version: _Version) -> dict[str, str]:
 
 
 def _get(session: requests.Session, url: str, headers: dict[str, str], policy: Policy) -> requests.Response:
-    """The answer to a request, after redirects within the host and to hosts that are allowed."""
+    """The response to a request, after redirects within the host and to allowed hosts."""
     current = url
     first = urlsplit(url).hostname
     for _ in range(MAX_REDIRECTS + 1):
@@ -386,7 +385,7 @@ def _get(session: requests.Session, url: str, headers: dict[str, str], policy: P
                 headers=headers,
                 stream=True,
                 allow_redirects=False,
-                # Without one, `.netrc` is asked, whose default entry is for every host.
+                # Without one, `.netrc` is used, whose default entry applies to every host.
                 auth=None if urlsplit(current).hostname == first else _no_password,
                 timeout=(policy.connect_timeout, policy.read_timeout),
             )
@@ -406,13 +405,13 @@ def _no_password(request: requests.PreparedRequest) -> requests.PreparedRequest:
 
 
 def _without_query(cause: BaseException, url: str) -> str:
-    """An error's message without what its URL asks for, which may be a secret."""
+    """An error's message without the query of its URL, which may be a secret."""
     query = urlsplit(url).query
     return str(cause).replace(query, "...") if query else str(cause)
 
 
 def _followed(url: str, current: str, location: str, policy: Policy) -> str:
-    """Where a redirect leads, if it may be followed."""
+    """The target of a redirect, if it may be followed."""
     try:
         following = urljoin(current, location)
         here, there = urlsplit(current), urlsplit(following)
@@ -440,7 +439,7 @@ def _private_address(host: str) -> str | None:
 
 
 def _public_address(host: str) -> str:
-    """The address of a host that the system prefers; raises InputError where it is not public."""
+    """The preferred address of a host; raises InputError if it is not public."""
     address = _addresses(host)[0]
     if _private_address(address) is not None:
         raise InputError(f"found {address} as the address of {host}, expected a public one")
@@ -457,7 +456,7 @@ def _addresses(host: str) -> list[str]:
 
 
 def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Whether an address is of the public network; where IPv6 stands for an IPv4 address, whether that is."""
+    """Whether an address, or the IPv4 address that an IPv6 address embeds, is public."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour
         if address in _NAT64:
@@ -468,7 +467,7 @@ def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 
 
 def _same_server(here: SplitResult, there: SplitResult) -> bool:
-    """Whether two URLs name one server; the step from http to https on their usual ports is no other server."""
+    """Whether two URLs name the same server; http and https on their default ports are the same."""
     if here.hostname != there.hostname:
         return False
     ports = [parts.port or _DEFAULT_PORTS.get(parts.scheme) for parts in (here, there)]
@@ -477,7 +476,7 @@ def _same_server(here: SplitResult, there: SplitResult) -> bool:
 
 
 def _resumed_total(response: requests.Response, have: int, version: _Version | None, part: Path) -> int | None:
-    """Bytes of the whole file by a partial answer, which must continue exactly where the part on disk ends."""
+    """Size of the whole file from a partial response, which must continue exactly at the end of the part on disk."""
     found = response.headers.get("Content-Range", "")
     matched = _CONTENT_RANGE.fullmatch(found)
     etag = response.headers.get("ETag")
@@ -496,7 +495,7 @@ def _whole_total(response: requests.Response) -> int | None:
 
 
 def _refusal(url: str, response: requests.Response, part: Path) -> Exception:
-    """The error of an answer that brings no file."""
+    """The error for a response without the file."""
     status = response.status_code
     if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
         part.unlink(missing_ok=True)
@@ -525,12 +524,12 @@ def _save(
     end: float,
     report: Report | None,
 ) -> int:
-    """Appends what arrives to the part on disk; gives its size."""
+    """Appends the received bytes to the part on disk; returns its size."""
     name = part.name.removesuffix(".part")
     with part.open(mode) as sink:
         while True:
             try:
-                # The bytes as they travel: a server that labels an archive's own compression as the transfer's
+                # The raw bytes: a server that labels an archive's own compression as the transfer's
                 # would otherwise make it arrive unpacked.
                 chunk = response.raw.read(CHUNK_BYTES, decode_content=False)
             except (urllib3.exceptions.HTTPError, OSError) as cause:

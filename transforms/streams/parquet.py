@@ -17,35 +17,35 @@ from semrank.transforms.columnar.damage import BATCH_MEMORY, UNREADABLE, open_pa
 from semrank.transforms.streams.batch import DEFAULT_MAX_RECORD_BYTES, MAX_REJECT_CHARS
 
 MAGIC = b"PAR1"
-"""How a Parquet file begins (and ends)."""
+"""First (and last) bytes of a Parquet file."""
 
 READ_ROWS = 1 << 14
-"""Rows that are worked on at once, at most: some 2 MiB of links."""
+"""Maximum rows that are processed at once: some 2 MiB of links."""
 
 FEW_ROWS = 16
-"""Rows that are worked on at once where more take too much memory."""
+"""Rows that are processed at once if more take too much memory."""
 
 READ_BYTES = 16 << 20
-"""Bytes of texts that are worked on at once, at most, but for a single row: a few KiB of a file may stand for more."""
+"""Maximum bytes of texts that are processed at once, but for a single row: a few KiB of a file may expand to more."""
 
 MAX_ROW_BYTES = DEFAULT_MAX_RECORD_BYTES
-"""Bytes of texts that a row may have, as records of other formats."""
+"""Maximum bytes of a row's texts, as for records of other formats."""
 
 MAX_LIST_BYTES = DEFAULT_MAX_RECORD_BYTES
-"""Bytes of texts that the lists of a row may have."""
+"""Maximum bytes of the texts in a row's lists."""
 
 MOST_TEXTS = 1 << 24
-"""Texts of lists that are worked on at once: each takes some 40 bytes, however short it is."""
+"""Maximum texts of lists that are processed at once: each takes some 40 bytes, however short it is."""
 
-_SKEW = 4  # how many times too much Arrow may reserve for texts
+_SKEW = 4  # factor by which Arrow may reserve too much for texts
 
 
 class Rows(NamedTuple):
     """Rows of a file.
 
     Attributes:
-        table: the rows; bytes of texts that are no UTF-8 are U+FFFD, and long texts of too large rows null.
-        reasons: string[n], COLUMN-undecodable or record-too-large where that is so, else null.
+        table: the rows; bytes of texts that are not UTF-8 are U+FFFD, and long texts of too large rows null.
+        reasons: string[n], COLUMN-undecodable or record-too-large, else null.
     """
 
     table: pa.Table
@@ -53,7 +53,7 @@ class Rows(NamedTuple):
 
 
 def read_schema(stream: BinaryIO, source: str) -> pa.Schema:
-    """The columns of a file, of those with the same name the first, as `read_batches` gives them.
+    """The columns of a file as from `read_batches`; of columns with the same name the first.
 
     Raises:
         InputError: the stream holds no Parquet file that can be read.
@@ -64,14 +64,14 @@ def read_schema(stream: BinaryIO, source: str) -> pa.Schema:
 
 
 def _as_text(dtype: pa.DataType) -> pa.DataType:
-    """The type as which values of a type are read: bytes as texts, lists of bytes as lists of texts."""
+    """The type that values of a type are read as: bytes as texts, lists of bytes as lists of texts."""
     if _is_list(dtype) and _is_binary(dtype.value_type):
         return pa.list_(pa.string())
     return pa.string() if _is_binary(dtype) else dtype
 
 
 def _first_of_each(schema: pa.Schema) -> list[int]:
-    """Positions of the columns of a schema, without those whose name another has before."""
+    """Positions of the columns of a schema, of columns with the same name the first."""
     names = schema.names
     return [position for position, name in enumerate(names) if names.index(name) == position]
 
@@ -79,8 +79,8 @@ def _first_of_each(schema: pa.Schema) -> list[int]:
 def groups_in_range(stream: BinaryIO, source: str, start: int, end: int | None) -> list[int]:
     """The row groups that begin in bytes [start, end) of the file, by the share of the data before them.
 
-    Ranges that follow each other give every row group once. Where exactly a group begins stands in the metadata of its
-    columns; Arrow ends the process where these are damaged, so they are not looked at.
+    Consecutive ranges give every row group once. The exact start of a group is in the metadata of its columns, which is
+    not read: Arrow aborts the process if it is damaged.
     """
     metadata = open_parquet(stream, source).metadata
     size = stream.seek(0, io.SEEK_END)
@@ -100,13 +100,13 @@ def read_batches(
 ) -> Iterator[Rows]:
     """The rows of some row groups (all if None), at most `READ_ROWS` at once, with the columns that exist.
 
-    Bytes without a type of their own, as some writers store texts, are read as texts; of columns with the same name the
-    first is. Lists of texts are read as dictionaries, as they mostly stand in the file, and decoded in pieces of at
-    most `READ_BYTES`: a dictionary with one text of a megabyte, which fits a few hundred bytes, may stand for that text
+    Bytes without a logical type, as some writers store texts, are read as texts; of columns with the same name the
+    first is read. Lists of texts are read as dictionaries, as they are usually stored, and decoded in pieces of at most
+    `READ_BYTES`: a dictionary with one text of a megabyte, compressed to a few hundred bytes, may expand to that text
     any number of times in every row.
 
-    What follows in a row group that can't be read further is one record for `reject`, which takes a reason
-    (row-group-too-large, row-group-damaged) and where it is.
+    The unreadable rest of a row group is one record for `reject`, which takes a reason (row-group-too-large,
+    row-group-damaged) and the position.
 
     Raises:
         InputError: the file can't be read.
@@ -139,10 +139,10 @@ def read_batches(
 def _batches(
     encoded: pq.ParquetFile, plain: pq.ParquetFile, group: int, columns: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a row group, fewer at once where these take too much memory.
+    """The rows of a row group, fewer at once if they take too much memory.
 
-    What the file says of its sizes need not be so. A dictionary may stand for far more than it holds, and where a file
-    has none, Arrow makes one that grows with each batch: whichever way takes too much, the other one may not.
+    The sizes in a file's metadata may be wrong. A dictionary may expand to far more than its size, and without one in
+    the file, Arrow makes one that grows with each batch: if one way takes too much, the other may not.
     """
     size = plain.metadata.row_group(group)
     mean = size.total_byte_size // max(1, size.num_rows)
@@ -167,7 +167,7 @@ def _batches(
 
 
 def _check_dictionary(column: pa.Array, most: int) -> None:
-    """Refuses what is too large to work on, and indices outside of dictionaries, which Arrow takes on trust.
+    """Refuses too large columns, and indices outside of dictionaries, which Arrow does not check.
 
     Raises:
         MemoryError: a dictionary has more bytes than `most`, or lists have more texts than `MOST_TEXTS`.
@@ -206,7 +206,7 @@ def _is_text_list(dtype: pa.DataType) -> bool:
 
 
 def _text_lengths(column: pa.Array) -> Int64s | None:
-    """Bytes of each row's texts once they are decoded, int64[n]; None for a column without texts."""
+    """Decoded bytes of each row's texts, int64[n]; None for a column without texts."""
     if _is_list(column.type):
         words = _text_lengths(column.flatten())
         if words is None:
@@ -225,7 +225,7 @@ def _text_lengths(column: pa.Array) -> Int64s | None:
 
 
 def _bounded(table: pa.Table) -> Iterator[Rows]:
-    """The rows in pieces of at most `READ_BYTES` of texts once these are decoded, or of one row."""
+    """The rows in pieces of at most `READ_BYTES` of decoded texts, or of one row."""
     texts, lists = np.zeros((2, table.num_rows), dtype=np.int64)
     lengths: dict[int, Int64s] = {}
     for position, column in enumerate(map(column_array, table.columns)):
@@ -258,7 +258,7 @@ def _without_rows(column: pa.Array, rows: Bools) -> pa.Array:
 
 
 def _decoded(table: pa.Table) -> Rows:
-    """The rows with texts that are UTF-8, which Arrow takes for granted and files need not keep."""
+    """The rows with valid UTF-8, which Arrow does not check."""
     reasons = pa.nulls(table.num_rows, pa.string())
     for position, name in enumerate(table.column_names):
         column = _plain(column_array(table.column(position)))
@@ -290,8 +290,8 @@ def _plain(column: pa.Array) -> pa.Array:
 def _plain_texts(column: pa.DictionaryArray) -> pa.Array:
     """Texts without their dictionary.
 
-    Arrow reserves the mean length of the dictionary's texts for each row. Where few rows have the long ones that may be
-    a thousand times too much, so the texts are put together here.
+    Arrow reserves the mean length of the dictionary's texts for each row. If few rows have the long ones this may be a
+    thousand times too much, so the texts are concatenated here.
     """
     texts = column.dictionary.cast(pa.large_binary())
     lengths = pc.fill_null(pc.binary_length(texts).take(column.indices), 0).to_numpy(zero_copy_only=False)
@@ -308,7 +308,7 @@ def _plain_texts(column: pa.DictionaryArray) -> pa.Array:
 
 
 def _mended(column: pa.Array) -> tuple[pa.Array, Bools]:
-    """A column of texts or lists of texts with U+FFFD for what is no UTF-8, and which rows had such, bool[n]."""
+    """A column of texts or lists of texts with U+FFFD for invalid UTF-8, and whether each row had any, bool[n]."""
     if _is_list(column.type):
         column = column.cast(pa.list_(column.type.value_type))
         words, damaged = _mended(column.flatten())
