@@ -24,16 +24,9 @@ def read_archive(
     end: int | None = None,
     limits: CrawlLimits = DEFAULT_LIMITS,
 ) -> Iterator[SourceBatch]:
-    """Batches of an archive, or of the records that begin in bytes [start, end) of it.
+    """Batches of an archive, of gzip, zstd or uncompressed data; see `formats.Read`.
 
-    Args:
-        stage: stage of reject rows.
-        settle: what is done with each record; an `UnreadableError` rejects the record.
-        stream: seekable binary stream; gzip, zstd and uncompressed files are told apart by their first bytes.
-        source: name of the file, for reject rows.
-        start: first byte of the range.
-        end: first byte after the range, None for the end of the file.
-        limits: bounds on what is taken.
+    `settle` handles each record; an `UnreadableError` rejects it. `stage` is that of reject rows.
     """
     builder = BatchBuilder(stage, limits.rules)
     for record in read_records(stream, start=start, end=end, max_record_bytes=limits.max_record_bytes):

@@ -29,12 +29,20 @@ _HEAD_BYTES = 4096
 
 
 class Read(Protocol):
-    """Reads the records that begin in bytes [start, end) of a file; see the formats' modules."""
+    """Reads a file."""
 
     def __call__(
         self, stream: BinaryIO, *, source: str, start: int, end: int | None, limits: CrawlLimits
     ) -> Iterator[SourceBatch]:
-        """Batches of the records."""
+        """Batches of the records that begin in bytes [start, end).
+
+        Args:
+            stream: the file, perhaps compressed; readers of lines get the lines of the range.
+            source: name of the file, for reject rows.
+            start: first byte of the range.
+            end: first byte after the range, None for the end of the file.
+            limits: limits on what is read, and what the user knows about the crawl.
+        """
 
 
 @dataclass(frozen=True)

@@ -56,13 +56,7 @@ _DUPLICATE = re.compile(r"(?:^|,)(?:duplicate|warcRevisit):")  # annotations of 
 
 
 def read(stream: BinaryIO, *, source: str, limits: CrawlLimits = DEFAULT_LIMITS) -> Iterator[SourceBatch]:
-    """Batches of a crawl.log.
-
-    Args:
-        stream: whole lines, perhaps compressed.
-        source: name of the file, for reject rows.
-        limits: the rules for parameters of URLs.
-    """
+    """Batches of a crawl.log; see `formats.Read`."""
     builder = BatchBuilder(STAGE, limits.rules)
     for line in read_lines(stream):
         if line.problem is not None:

@@ -92,12 +92,9 @@ class _Entry(NamedTuple):
 
 
 def read(stream: BinaryIO, *, source: str, limits: CrawlLimits = DEFAULT_LIMITS) -> Iterator[SourceBatch]:
-    """Batches of a dump; each line is recognised as CSV or JSON by itself, so parts of a dump can be read on their own.
+    """Batches of a dump; see `formats.Read`.
 
-    Args:
-        stream: whole lines, perhaps compressed.
-        source: name of the file, for reject rows.
-        limits: the machine's zone, for abbreviations that have several meanings, and the rules for parameters of URLs.
+    Each line is recognised as CSV or JSON by itself, so that parts of a dump can be read on their own.
     """
     machine = None if limits.nutch_zone is None else ZoneInfo(limits.nutch_zone)
     builder = BatchBuilder(STAGE, limits.rules)

@@ -28,11 +28,7 @@ FAULTS: tuple[Fault, ...] = (*URL_FAULTS, ("url-too-long", longer_than(LONGEST_U
 
 
 def schedule(tables: Iterator[pa.Table]) -> Iterator[pa.Array]:
-    """Lines of `.schedule` and `.force`.
-
-    Args:
-        tables: rows of `EXPORTED` without faults, in the order of rank.
-    """
+    """Lines of `.schedule` and `.force`."""
     for rows in tables:
         yield joined("F+ ", rows["url"], " L ", rows["url"])
 
@@ -40,9 +36,7 @@ def schedule(tables: Iterator[pa.Table]) -> Iterator[pa.Array]:
 def precedence(tables: Iterator[pa.Table], *, total: int) -> Iterator[pa.Array]:
     """Lines of `.precedence`: place in the file up to 127 URLs, above that 127 classes of the same size.
 
-    Args:
-        tables: rows of `EXPORTED` without faults, in the order of rank.
-        total: number of rows in all tables, or a bound of it.
+    `total` is the number of rows in all tables, or a bound of it.
     """
     classes = max(total, LAST_PRECEDENCE)
     before = 0

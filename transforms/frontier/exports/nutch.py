@@ -29,12 +29,7 @@ _INJECTED = int(np.float32(1.0).view(np.int32))
 
 
 def lines(tables: Iterator[pa.Table], *, fetch_interval: int = FETCH_INTERVAL) -> Iterator[pa.Array]:
-    """Lines of a seed list.
-
-    Args:
-        tables: rows of `EXPORTED` without faults, in the order of rank.
-        fetch_interval: seconds until a page is fetched again, 1 to `MOST_INTERVAL`.
-    """
+    """Lines of a seed list; `fetch_interval` is the seconds until a page is fetched again, 1 to `MOST_INTERVAL`."""
     ceiling: int | None = None
     for rows in tables:
         steps = descending_steps(priority(rows), ceiling)

@@ -17,11 +17,7 @@ RANK_DIGITS = 12
 
 
 def lines(tables: Iterator[pa.Table]) -> Iterator[pa.Array]:
-    """Lines of a seed file.
-
-    Args:
-        tables: rows of `EXPORTED` without faults, in the order of rank.
-    """
+    """Lines of a seed file."""
     for rows in tables:
         rank = pc.utf8_lpad(text(rows["rank"]), width=RANK_DIGITS, padding="0")
         yield joined(rows["url"], "\tsemrank_rank=", rank, "\tsemrank_score=", text(rows["score"]))

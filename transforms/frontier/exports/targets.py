@@ -14,7 +14,7 @@ from semrank.transforms.frontier.exports import heritrix, nutch, scrapy, stormcr
 from semrank.transforms.frontier.exports.rows import URL_FAULTS, Fault
 
 Lines: TypeAlias = Callable[[Iterator[pa.Table]], Iterator[pa.Array]]
-"""Turns tables of `EXPORTED` into arrays of lines."""
+"""Turns tables of `EXPORTED` without faults, in the order of rank, into arrays of lines."""
 
 HERITRIX_ENDINGS = (".seeds", ".schedule", ".force", ".precedence")
 """What a file for Heritrix is for stands in its name, for Heritrix too."""

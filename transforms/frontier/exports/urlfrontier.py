@@ -15,11 +15,7 @@ from semrank.transforms.frontier.exports.rows import joined, json_text, text
 
 
 def lines(tables: Iterator[pa.Table]) -> Iterator[pa.Array]:
-    """Lines of JSON.
-
-    Args:
-        tables: rows of `EXPORTED` without faults, in the order of rank.
-    """
+    """Lines of JSON."""
     for rows in tables:
         rank = text(rows["rank"])
         yield joined(

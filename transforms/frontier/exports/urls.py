@@ -10,10 +10,6 @@ from semrank.transforms.frontier.exports.rows import joined
 
 
 def lines(tables: Iterator[pa.Table]) -> Iterator[pa.Array]:
-    """Lines of a list.
-
-    Args:
-        tables: rows of `EXPORTED` without faults, in the order of rank.
-    """
+    """Lines of a list."""
     for rows in tables:
         yield joined(rows["url"])
