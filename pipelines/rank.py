@@ -118,7 +118,7 @@ examples:
 """
 
 PENDING = "pending.json"
-"""File of a round whose job was handed over: what `finish` needs to conclude it."""
+"""File of a round whose job was submitted, with what `finish` needs."""
 
 _TABLES = {
     **{table.name: table.schema for table in (FRONTIER, HARVEST, KEYWORDS, RELATIONS, REJECTS, SCALE, TOPIC)},
@@ -134,30 +134,30 @@ HARVEST_ROWS = 1 << 20
 """URLs in a file of the harvest."""
 
 SHOWN_URLS = 10
-"""How much of the frontier's top a run shows."""
+"""Number of the best URLs that a summary shows."""
 
 _COMPRESSION = 4
-"""How many times larger the rows of a table are in memory than in its zstd-compressed Parquet files, about."""
+"""Estimated ratio of the size of a table in memory to that of its zstd-compressed Parquet files."""
 
 HARVESTED_BYTES = 8
-"""Bytes of a harvested URL in what is broadcast of the harvest, without its flags: an id."""
+"""Bytes of a harvested URL in the broadcast harvest, without its flags: an id."""
 
 _ROW_BYTES = 100
-"""Least size of a row of a table in memory, about: addresses of one site fall to a tenth of it in compressed files."""
+"""Estimated minimum bytes of a row in memory: addresses of one site are compressed to a tenth of it in files."""
 
 log = logging.getLogger(NAMESPACE)
 
 
 @dataclass(frozen=True)
 class SummaryOptions:
-    """What a round's summary shows."""
+    """Options of a round's summary."""
 
     top: int = option(SHOWN_URLS, "show the N best URLs in the summary", metavar="N", low=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankOptions(SummaryOptions):
-    """What a round reads and writes; `RoundConfig` has how it is computed."""
+    """Input and output of a round; `RoundConfig` has the other options."""
 
     snapshot: str = required("snapshot that `semrank ingest` wrote", QUEUE_GROUP, metavar="SNAPSHOT")
     seeds: str | None = option(
@@ -184,7 +184,7 @@ OPTIONS = (RankOptions, add_round_arguments, WorkerOptions, PlanOptions)
 
 
 def checked_config(arguments: argparse.Namespace) -> RoundConfig:
-    """The configuration of the options; a warning names those that have no effect."""
+    """The configuration from the options; warns about options without effect."""
     config = round_config(arguments)
     for line in unused_options(arguments, config):
         log.warning("%s", line)
@@ -238,7 +238,7 @@ class _Snapshot:
 
     @property
     def paths(self) -> list[str]:
-        """The files that URLs stand in."""
+        """The files with URLs."""
         return [*self.pages, *self.links, *self.clicks]
 
 
@@ -251,7 +251,7 @@ def _snapshot(path: str) -> _Snapshot:
     rows = {name: _row_count(manifest, path, name) for name in tables}
     sizes = {name: max(folders.table_bytes(path, name) * _COMPRESSION, rows[name] * _ROW_BYTES) for name in tables}
     counts = {name: partition_count(size) for name, size in sizes.items()}
-    # Few links of a web lead out of the queue.
+    # Few links of a web come from the queue.
     bits = filter_bits(sizes["links"] // _ROW_BYTES)
     return _Snapshot(
         path,
@@ -263,7 +263,7 @@ def _snapshot(path: str) -> _Snapshot:
 
 
 def _row_count(manifest: Manifest, path: str, name: str) -> int:
-    """Rows of a table; counted if another program's manifest does not have the number."""
+    """Number of rows of a table; counted if the manifest of another program lacks it."""
     return manifest.whole("rows", name) if "rows" in manifest.entries else folders.row_count(path, name)
 
 
@@ -274,9 +274,9 @@ class RoundJob:
     Attributes:
         output: the round's folder.
         config: its configuration.
-        inputs: what it is made of, for the manifest.
-        snapshot: what it reads.
-        queue: what it starts from.
+        inputs: its inputs, for the manifest.
+        snapshot: its snapshot.
+        queue: its queue.
         begin: when it was prepared, seconds since 1970.
         left_out: URLs of the snapshot and the queue that share an id with others, string[n].
         rules: the scope of the crawl.
@@ -292,7 +292,7 @@ class RoundJob:
     rules: Rules
 
     def build(self, pipeline: beam.Pipeline) -> Collection:
-        """Puts the pipeline together; returns one row a file of the frontier (`WRITTEN_SCHEMA`)."""
+        """Builds the pipeline; returns one row per file of the frontier (`WRITTEN_SCHEMA`)."""
         work = folders.work_folder(self.output)
         written = _build(
             pipeline, snapshot=self.snapshot, queue=self.queue, output=work, config=self.config, rules=self.rules
@@ -301,12 +301,12 @@ class RoundJob:
         return written
 
     def without_any_collision(self) -> RoundJob:
-        """The same round without the URLs that share an id, for a job that will not run again."""
+        """The same round without URLs that share an id, for a job that can't be repeated."""
         ids = shared_url_ids(self.snapshot.paths, column_array(self.queue.harvest["url"]))
         return self.without_collisions(ids) if len(ids) else self
 
     def without_collisions(self, ids: Int64s) -> RoundJob:
-        """The same round, ready to run again without the URLs that share one of some ids with others."""
+        """The same round for another run, without URLs that share one of the ids with others."""
         surplus = surplus_urls(self.snapshot.paths, column_array(self.queue.harvest["url"]), ids)
         if not len(surplus):
             raise RuntimeError(f"URLs share the ids {ids.tolist()}, but none of them was found")
@@ -318,7 +318,7 @@ class RoundJob:
         return replace(self, queue=self.queue.without(surplus), left_out=left_out)
 
     def hand_over(self) -> None:
-        """Leaves what `semrank finish` needs to write the manifest when the job is done."""
+        """Writes what `semrank finish` needs to write the manifest when the job is done."""
         pending = {"parameters": self.config.as_dict(), "inputs": self.inputs, "started": self.begin}
         files.write_json(files.join(self.output, PENDING), pending)
 
@@ -338,11 +338,11 @@ def run_round(
 
     Args:
         snapshot_path: folder of the snapshot.
-        queue: what the round starts from.
+        queue: the round's queue.
         output: the round's folder.
         config: its configuration.
         options: Beam's options.
-        overwrite: whether a finished round that is in the folder is replaced.
+        overwrite: whether a finished round in the folder is replaced.
         memory: bytes that a worker process has, or None for all that its machine has.
         top: how many URLs the summary shows.
 
@@ -350,11 +350,11 @@ def run_round(
         A summary for people.
 
     Raises:
-        InputError: the snapshot, the queue or the output folder is unusable, or a worker can't hold what it has to;
+        InputError: the snapshot, the queue or the output folder is unusable, or a worker's memory is too small;
             nothing is left of the round then.
         RuntimeError: the run failed; the folder has no manifest then.
     """
-    # A job that is handed over writes after this command's end, when nobody is there to exchange old and new.
+    # A submitted job writes after the end of this command, which then can't swap the old result for the new one.
     kept = options.view_as(GoogleCloudOptions).template_location is None
     job = prepare_round(snapshot_path, queue, output, config, overwrite=overwrite, memory=memory, keep_old=kept)
     if not kept:
@@ -377,7 +377,7 @@ def _run_checked(job: RoundJob, options: Any, memory: int | None) -> RunMetrics 
     try:
         metrics = _run_without_collisions(job, options, memory)
     except (InputError, RuntimeError):
-        # Files vanish when a snapshot is replaced.
+        # Files disappear when a snapshot is replaced.
         folders.check_unchanged(job.inputs["snapshot"])
         raise
     if metrics is not None:
@@ -386,7 +386,7 @@ def _run_checked(job: RoundJob, options: Any, memory: int | None) -> RunMetrics 
 
 
 def _run_without_collisions(job: RoundJob, options: Any, memory: int | None) -> RunMetrics | None:
-    """Runs a round, and again without the URLs that turn out to share an id with others."""
+    """Runs a round; if URLs turn out to share an id, runs it again without them."""
     while True:
         try:
             return run_pipeline(options, job.build, worker_memory=memory)
@@ -410,7 +410,7 @@ def prepare_round(
     memory: int | None = None,
     keep_old: bool = False,
 ) -> RoundJob:
-    """Checks what a round is made of and claims its folder; arguments and errors as for `run_round`.
+    """Checks the inputs of a round and claims its folder; arguments and errors as for `run_round`.
 
     With `keep_old`, a finished round in the folder is kept until the new one is finished in the same process.
     """
@@ -438,10 +438,10 @@ def prepare_round(
 
 
 def _known_queue(snapshot: _Snapshot, queue: Queue, config: RoundConfig) -> Queue:
-    """The queue; for SemRank all that the crawl chose so far, if nothing of the queue is in the snapshot yet.
+    """The queue; for SemRank all URLs chosen so far, if no URL of the queue is in the snapshot yet.
 
     Raises:
-        InputError: the snapshot has nothing of that either.
+        InputError: none of these URLs is in the snapshot.
     """
     if not snapshot_knows_any(queue.harvest, snapshot.pages, snapshot.links):
         first = queue.harvest["url"][0].as_py()
@@ -462,7 +462,7 @@ def _known_queue(snapshot: _Snapshot, queue: Queue, config: RoundConfig) -> Queu
 
 
 def _check_queue_fits(queue: Queue, snapshot: _Snapshot, memory: int | None) -> None:
-    """Refuses before anything is written what the stages that hold it would refuse later."""
+    """Refuses a queue that is too large for later stages before anything is written."""
     harvest = queue.harvest.num_rows * HARVESTED_BYTES
     held = {"harvest": harvest, "current": snapshot.partitions.filter_bits // 8}
     check_held("read words of pages", HELD_HARVEST, held, memory)
@@ -477,13 +477,13 @@ def conclude(
     *,
     top: int = SHOWN_URLS,
 ) -> str:
-    """Completes a round's folder when its job is done: what is counted, and last the manifest.
+    """Completes a round's folder when its job is done, and writes the manifest last.
 
     Args:
         output: the round's folder.
         config: its configuration.
-        inputs: what it was made of, for the manifest.
-        metrics: what the job measured.
+        inputs: its inputs, for the manifest.
+        metrics: metrics of the job.
         begin: when it began, seconds since 1970.
         top: how many URLs the summary shows.
 
@@ -578,7 +578,7 @@ def _build(
 
 
 def _weighed_changes(rows: Collection, snapshot: _Snapshot, urls: UrlFacts, config: RoundConfig) -> Collection:
-    """The scored URLs with the probability that they have changed, where revisits take part."""
+    """The scored URLs, with the probability of a change if pages are refreshed."""
     if config.mix is None:
         return rows
     return rows | WeighChanges(  # type: ignore[no-any-return]
@@ -596,7 +596,7 @@ def _described(
 ) -> tuple[Mapping[str, Collection], ClickFacts, UrlFacts]:
     """The harvested URLs by tag, and the facts from clicks, pages and links."""
     partitions = snapshot.partitions
-    # The queue is read from where it was written: a job's graph has no room for millions of URLs.
+    # The queue is read from its file: a job's graph can't hold millions of URLs.
     harvest = (
         pipeline
         | ReadParquet("read harvest", folders.table_files(output, HARVEST.name), HARVEST.schema.names)
@@ -614,7 +614,7 @@ def _described(
         snapshot.pages,
         snapshot.links,
         harvest=Harvest(harvest[MAIN], harvest[HARVESTED], harvest[DIGESTS]),
-        # P13 compares with what its base links to; another base or ranker scores all that is known.
+        # P13 ranks the URLs that its base links to; another base or ranker ranks all known URLs.
         from_queue=_by_rounds(config) and config.base == "last",
         refresh=config.mix is not None,
         clicks=clicks,
@@ -644,17 +644,17 @@ def _limits(config: RoundConfig, rules: Rules) -> Limits:
 
 
 def _by_rounds(config: RoundConfig) -> bool:
-    """Whether the score is SemRank as the papers have it: by rounds' lattices."""
+    """Whether the score is SemRank as in the papers, by the lattices of rounds."""
     return config.ranker == registry.SEMRANK and config.compares_rounds
 
 
 def _by_topic(config: RoundConfig) -> bool:
-    """Whether SemRank by the topic's lattice is the score or stands beside it."""
+    """Whether SemRank by the topic's lattice is the score or is written beside it."""
     return not config.compares_rounds and (config.ranker == registry.SEMRANK or config.semrank_terms)
 
 
 def _request(config: RoundConfig) -> Request:
-    """What the ranker, SemRank's terms and hosts' quality need to know of the URLs."""
+    """The facts about URLs that the ranker, SemRank's terms and the quality of hosts need."""
     needs = registry.RANKERS[config.ranker].needed(_own_options(config))
     hosts = _rates_hosts(config)
     contexts = config.compares_rounds and (registry.CONTEXTS in needs or config.semrank_terms)
@@ -693,7 +693,7 @@ def _ranked_by_concepts(
         partial(keyword_rows, settings=settings, query=query),
         holds=HIERARCHY,
     )
-    # Workers have held this lattice before: it fits one; as a group of an exchange it would have to be one record.
+    # Workers have held this lattice before, so it fits; as a group of an exchange it would have to be one record.
     {"lattice": ranked.lattice, "objects": ranked.base, "vocabulary": named["vocabulary"]} | WriteOne(
         "write base concepts", files.join(output, "base_concepts"), base_concept_rows, holds=NAMED_LATTICE
     )
@@ -721,7 +721,7 @@ def _facts(
 
 
 def _lattice_facts(harvested: Collection, urls: UrlFacts) -> dict[str, Collection | None]:
-    """Descriptions and what goes with them."""
+    """Descriptions with their vocabulary and the harvested URLs."""
     return {"descriptions": urls.descriptions, "vocabulary": urls.described_words, "harvested": harvested}
 
 
@@ -793,8 +793,8 @@ def _relations(snapshot: _Snapshot, clicks: ClickFacts, urls: UrlFacts, config: 
     vocabulary = urls.vocabulary
     settings = relation_settings(config)
     clicked = {"positions": clicks.clicked} | FilterIds("filter clicked")
-    # Without an exchange in between, Beam's runner in one process fuses this step with the one that reads links, which
-    # would wait for the clicked URLs, while the one that reads clicks waits for what the links lead to.
+    # Without an exchange in between, Beam's runner in one process fuses this step with the one that reads links. That
+    # one would wait for the clicked URLs, while the one that reads clicks waits for the targets of links.
     links = (urls.links | "spread links" >> beam.Reshuffle()) | MapTables(
         "choose clicked links",
         clicked_links,
@@ -827,7 +827,7 @@ def _counted_vocabulary(vocabulary: pa.Table | None, clicks: pa.Table | None) ->
 
 
 def _write_harvest(output: str, queue: Queue) -> None:
-    """Writes what the crawl chose so far, before the job, which reads it."""
+    """Writes the URLs that the crawl chose so far, which the job reads."""
     queued = pc.is_in(queue.harvest["url"], value_set=column_array(queue.urls["url"]))
     table = conform(queue.harvest.append_column("queued", queued).sort_by("url"), HARVEST)
     for number, start in enumerate(range(0, table.num_rows, HARVEST_ROWS)):

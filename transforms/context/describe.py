@@ -1,8 +1,8 @@
 """Descriptions of URLs from the evidence of pages, links and clicks.
 
-A page contributes its own words. A followed link from a harvested page contributes words to its target: those of its
-anchor, and those around the anchor in the page's text. Clicks contribute words of queries, and pages that were clicked
-next to each other. Links from a page to itself are ignored.
+A page contributes its own words. A followed link from a harvested page contributes the words of its anchor, and those
+around the anchor in the page's text, to its target. Clicks contribute words of queries, and pages that were clicked one
+after the other. Links from a page to itself are ignored.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ ANCHORED_SCHEMA = pa.schema(
 NEIGHBOUR_SCHEMA = pa.schema(
     [pa.field("url_id", pa.int64()), pa.field("place", pa.int64()), pa.field("count", pa.int64())]
 )
-"""A harvested URL, by its place, that links to a URL or was clicked next to it, and how often."""
+"""A harvested URL, by its position, that links to a URL or was clicked before or after it, and how often."""
 
 HARVESTED_SCHEMA = pa.schema([pa.field("url_id", pa.int64()), pa.field("seed", pa.bool_())])
 
 SUPPORT_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("word_id", "places", "documents")])
-"""In how many blocks of URLs a word stands, and how many URLs have it as a document has words."""
+"""Number of blocks of URLs with a word, and number of URLs with it as documents."""
 
 VOCABULARY_SCHEMA = pa.schema(
     [pa.field("word", pa.string()), pa.field("word_id", pa.int64()), pa.field("documents", pa.int64())]
 )
-"""A word, numbered by its place in the ascending order; `documents` counts the known URLs that have it."""
+"""A word, numbered in ascending order; `documents` is the number of known URLs that have it."""
 
 MIN_PLACES = 2
-"""A word in a single block of a single URL relates it to no other."""
+"""A word in a single block of a single URL does not relate it to others."""
 
 
 def link_evidence(table: pa.Table, links: Links, harvested: Int64s) -> Iterator[tuple[str, pa.Table]]:
@@ -91,7 +91,7 @@ def link_evidence(table: pa.Table, links: Links, harvested: Int64s) -> Iterator[
 
 
 def click_evidence(edges: pa.Table, harvested: Int64s) -> pa.Table:
-    """Clicks between harvested URLs and any others, either way, a table of `NEIGHBOUR_SCHEMA`.
+    """Clicks between harvested URLs and any others, in both directions, a table of `NEIGHBOUR_SCHEMA`.
 
     Args:
         edges: distinct c-edges: source, target, clicks.
@@ -108,13 +108,13 @@ def click_evidence(edges: pa.Table, harvested: Int64s) -> pa.Table:
 
 
 def _neighbours(url: Int64s, place: Int64s, count: Int64s) -> pa.Table:
-    """Counts added by (URL, place), a table of `NEIGHBOUR_SCHEMA` sorted by them."""
+    """Sums of counts by (URL, place), a table of `NEIGHBOUR_SCHEMA` sorted by them."""
     return pa.table(sum_rows((url, place), count), schema=NEIGHBOUR_SCHEMA)
 
 
 @dataclass(frozen=True, eq=False)
 class AnchorWords:
-    """Words of n anchors, and those around them in the texts where they stand, with repetitions.
+    """Words of n anchors, and those around them in the pages' texts, with repetitions.
 
     Attributes:
         anchor_row: number of the anchor of each word of an anchor, int64.
@@ -132,10 +132,10 @@ class AnchorWords:
 
 
 def anchor_words(sources: pa.Table | None, anchored: pa.Table, language: str, *, nouns: bool = False) -> AnchorWords:
-    """Words of anchors, read in the language of their page, and of what stands around each in that page's text.
+    """Words of anchors in the language of their page, and the words around each in that page's text.
 
-    An anchor stands where its tokens first occur in title and text one after another; around it are the
-    `AROUND_TOKENS` tokens before and after, as far as the text goes. Tokens are compared by their lemmas.
+    An anchor's position is the first occurrence of its sequence of tokens in title and text; around it are the
+    `AROUND_TOKENS` tokens before and after. Tokens are compared by their lemmas.
 
     Args:
         sources: texts of pages (`SOURCE_SCHEMA`).
@@ -175,12 +175,12 @@ def anchor_words(sources: pa.Table | None, anchored: pa.Table, language: str, *,
 
 
 def _first_places(tokens: Tokens, pages: int, page: Int64s) -> Int64s:
-    """Where the tokens of each anchor first stand in its page, -1 where they do not; int64[n].
+    """Position of the first occurrence of each anchor's tokens in its page, -1 if there is none, int64[n].
 
     Args:
-        tokens: of so many pages, then of the anchors.
+        tokens: those of the pages, then those of the anchors.
         pages: number of pages.
-        page: page of each anchor, -1 where it has none.
+        page: page of each anchor, -1 if it has none.
     """
     start, length = tokens.indptr[:-1], np.diff(tokens.indptr)
     end = int(tokens.indptr[pages])
@@ -190,7 +190,7 @@ def _first_places(tokens: Tokens, pages: int, page: Int64s) -> Int64s:
     order = np.argsort(key, kind="stable")
     key = key[order]
 
-    # Each anchor is looked for by its token that is rarest on the page.
+    # Each anchor is searched for by its rarest token on the page.
     anchor, place = ragged(start[pages:], np.where(page >= 0, length[pages:], 0))
     wanted = page[anchor] * kinds + tokens.token[place]
     low, high = np.searchsorted(key, wanted), np.searchsorted(key, wanted, side="right")
@@ -297,7 +297,7 @@ class _Counts:
 
 
 def _counts(table: pa.Table | None, ids: Int64s, further: pa.Table | None = None) -> _Counts:
-    """The counts of two tables (URL id, key, count) about known URLs added up."""
+    """Sums of the counts of two tables (URL id, key, count) about known URLs."""
     tables = [table for table in (table, further) if table is not None]
     columns = [np.concatenate([np.zeros(0, dtype=np.int64), *(int64s(t.column(k)) for t in tables)]) for k in range(3)]
     row = positions(ids, columns[0])
@@ -316,7 +316,7 @@ def _page_flags(fetched: pa.Table | None, ids: Int64s) -> tuple[Bools, Bools]:
 
 
 def _supports(blocks: dict[str, _Counts], described: Bools) -> pa.Table:
-    """In how many blocks each word stands, and how many URLs have it; see `facts.document_words`."""
+    """Number of blocks with each word, and number of URLs with it; see `facts.document_words`."""
     places = np.concatenate([blocks[name].key for name in BLOCKS])
     words = [blocks["text"], blocks["anchor"], blocks["around"]]
     row = np.concatenate([block.row for block in words])
@@ -335,7 +335,7 @@ def _supports(blocks: dict[str, _Counts], described: Bools) -> pa.Table:
 
 
 def vocabulary_part(supports: pa.Table | None, words: pa.Table | None) -> pa.Table:
-    """The words of one partition that stand in at least `MIN_PLACES` blocks, a table of `VOCABULARY_SCHEMA`.
+    """The words of one partition in at least `MIN_PLACES` blocks, a table of `VOCABULARY_SCHEMA`.
 
     Args:
         supports: all supports of these words (`SUPPORT_SCHEMA`).
@@ -369,7 +369,7 @@ class WordNumbers:
 
 
 def number_descriptions(table: pa.Table, vocabulary: WordNumbers) -> pa.Table:
-    """Descriptions with word numbers, ascending, in place of word ids; words that have no number are left out."""
+    """Descriptions with ascending word numbers in place of word ids; words without a number are left out."""
     for name in BLOCKS:
         indptr, ids = list_parts(table[name])
         counts = int64s(list_parts(table[f"{name}_counts"])[1])

@@ -1,9 +1,9 @@
-"""Records of WARC (0.17 to 1.1) and ARC files, however compressed and however damaged.
+"""Reads records of WARC (0.17 to 1.1) and ARC files, compressed or not, and damaged ones.
 
-A file is a row of frames: a gzip member or a zstd frame each, or, uncompressed, the file as one. Records follow each
-other inside frames. Where that is broken, reading goes on at the next place where a record begins, and what lies
-between comes out as one record with a reason. The Web ARChive format is ISO 28500; ARC is described in the Internet
-Archive's "ARC File Format" (version 1 and 2 header lines).
+A file is a sequence of frames: gzip members or zstd frames, or, uncompressed, the file as a whole. Frames contain
+records. After damage, reading resumes at the start of the next record, and the bytes between are returned as one record
+with a reason. The Web ARChive format is ISO 28500; ARC is described in the Internet Archive's "ARC File Format"
+(version 1 and 2 header lines).
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from semrank.transforms.streams.lines import MARK
 from semrank.transforms.streams.texts import text_or_escapes
 
 ARC_TYPE = "arc-content-type"
-"""Name under which records of ARC files have the content type of their header line."""
+"""Header of ARC records with the content type of their header line."""
 
 MAX_HEADER_BYTES = 1 << 16
-"""Bytes a record's own header may have."""
+"""Maximum bytes of a record's own header."""
 
 READ_BYTES = 1 << 16
-"""Bytes read from the file at once; what is left of them is copied at the end of each frame, so more costs more."""
+"""Bytes that are read at once; the rest of them is copied at the end of each frame, so more are slower."""
 
-_ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # how a zstd file with its own dictionary begins
+_ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # first bytes of a zstd file with its own dictionary
 _SKIPPABLE_HEAD_BYTES = 8  # magic and size of a skippable frame
 _MAX_DICTIONARY_BYTES = 8 << 20  # zstd's own tools train dictionaries of 110 KB
 _PROBE_BYTES = 512  # decompressed bytes that show whether a frame begins with a record
@@ -54,20 +54,20 @@ _NEXT = b"\r\n\r\nWARC/"  # between records of a WARC file; those that are frame
 _BETWEEN = b"\r\n" + MARK  # bytes between records, and before the first
 _MAX_ADDRESS_BYTES = 255  # a host's name
 _MOST_BLANK_LINES = 8  # between records; ARC has one, WARC two
-_MOST_PIECES = 1_024  # of a record's content, whose length is checked: pieces are 64 KiB, or frames
-_LENGTH_DIGITS = 18  # of a Content-Length: nothing real is longer, and the number stays an int64
+_MOST_PIECES = 1_024  # of a record's content in the check of its length: pieces are 64 KiB, or frames
+_LENGTH_DIGITS = 18  # of a Content-Length: longer ones are not real, and the number stays an int64
 
 
 @dataclass(frozen=True)
 class Record:
-    """One record of an archive, or a stretch of it that is none.
+    """A record of an archive, or bytes that are not a record.
 
     Attributes:
-        position: where in the file the frame (compressed) or the record itself (uncompressed) begins.
-        headers: the record's own header by lower-case name; of an ARC record under the names that WARC gives them.
-        block: what follows the header.
-        problem: why the record can't be used (record-truncated, record-too-large, record-header-invalid,
-            record-misplaced, frame-damaged, ...); None if it can.
+        position: start of the frame (compressed) or of the record itself (uncompressed) in the file.
+        headers: the record's own header by lower-case name; ARC headers have their WARC names.
+        block: the bytes after the header.
+        problem: why the record is unusable (record-truncated, record-too-large, record-header-invalid,
+            record-misplaced, frame-damaged, ...), or None.
     """
 
     position: int
@@ -77,7 +77,7 @@ class Record:
 
     @property
     def kind(self) -> str:
-        """The WARC-Type in lower case, empty where there is none."""
+        """The WARC-Type in lower case, empty if there is none."""
         return self.headers.get("warc-type", "").lower()
 
     def describe(self) -> str:
@@ -88,14 +88,14 @@ class Record:
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Decompressed bytes, or the place where some are missing.
+    """Decompressed bytes, or a gap.
 
     Attributes:
         data: the bytes; empty for a gap.
-        start: position of the first byte (uncompressed), of the frame that decides which range it belongs to
-            (compressed), or of the frame that broke (gap).
-        step: 1 where each byte has a position of its own, 0 where all share the frame's.
-        gap: why bytes are missing here; None where there are none missing.
+        start: position of the first byte (uncompressed), of the frame that determines its range (compressed), or of the
+            damaged frame (gap).
+        step: 1 if each byte has its own position, 0 if all have the frame's.
+        gap: why bytes are missing, or None.
     """
 
     data: bytes
@@ -113,16 +113,16 @@ def read_records(
 ) -> Iterator[Record]:
     """The records that begin in bytes [start, end) of a file.
 
-    Ranges that follow each other give every record once. Compressed records belong to the range in which their frame
-    begins, or the last one before it that begins with a record; so a file that is one frame belongs to the range of
-    byte 0. What is no record belongs to the range of the record before it. If a range begins inside a payload that
-    itself holds archive records (an uncompressed archive inside an archive), they are taken for records of the file.
+    Consecutive ranges give every record once. Compressed records belong to the range in which their frame begins, or
+    the last frame before it that begins with a record; so a file of one frame belongs to the range of byte 0. Bytes
+    that are not a record belong to the range of the record before. If a range begins inside a payload with archive
+    records (an uncompressed archive inside an archive), these are read as records of the file.
 
     Args:
         stream: seekable binary stream.
         start: first byte of the range.
         end: first byte after the range, None for the end of the file.
-        max_record_bytes: longest block that is taken; longer ones give the problem record-too-large.
+        max_record_bytes: maximum bytes of a block; longer ones have the problem record-too-large.
 
     Raises:
         OSError: the stream itself fails; damaged content never raises.
@@ -163,7 +163,7 @@ def _read_record(feed: _Feed, max_record_bytes: int) -> Record:
         feed.skip_to_record()
         return Record(position, headers, b"", cut or "record-header-invalid")
     size = int(length)
-    # A length that is too large to take may well be right in WARC files, which hold whole films.
+    # A length above the limit may be correct in WARC files, which contain whole films.
     if (is_arc and size > max_record_bytes) or (size <= max_record_bytes and not feed.is_whole(size)):
         inner = feed.bytes_to_record(min(size, max_record_bytes))
         if inner:
@@ -178,7 +178,7 @@ def _read_record(feed: _Feed, max_record_bytes: int) -> Record:
 
 
 def _cut(feed: _Feed) -> str | None:
-    """Why a record broke off, if it did: the gap after it is a part of its own fate."""
+    """Why a record is incomplete, or None; the gap after it belongs to the record."""
     if not feed.ended:
         return None
     gap = feed.resume()
@@ -186,7 +186,7 @@ def _cut(feed: _Feed) -> str | None:
 
 
 def _warc_headers(feed: _Feed) -> dict[str, str]:
-    """Headers up to the empty line; without a usable content-length where they don't end as they should."""
+    """Headers up to the empty line; without a usable content-length if there is none."""
     headers: dict[str, str] = {}
     last = ""
     size = 0
@@ -207,7 +207,7 @@ def _warc_headers(feed: _Feed) -> dict[str, str]:
 
 
 def with_bare_uris(headers: dict[str, str]) -> dict[str, str]:
-    """A record's headers by lower-case name, URIs without the angle brackets that the grammar of WARC 1.0 has."""
+    """A record's headers by lower-case name, URIs without the angle brackets of WARC 1.0's grammar."""
     for name in ("warc-target-uri", "warc-refers-to-target-uri"):
         uri = headers.get(name, "")
         if uri.startswith("<") and uri.endswith(">"):
@@ -216,7 +216,7 @@ def with_bare_uris(headers: dict[str, str]) -> dict[str, str]:
 
 
 def _arc_headers(line: bytes) -> dict[str, str] | None:
-    """The headers of an ARC record under the names that WARC gives them; None where the line is no ARC header."""
+    """The headers of an ARC record by their WARC names; None if the line is not an ARC header."""
     if not line.endswith(b"\n") or not _ARC_SCHEME.match(line):
         return None
     text = line.rstrip()
@@ -244,9 +244,9 @@ def _arc_headers(line: bytes) -> dict[str, str] | None:
 
 
 def _arc_middle(text: bytes) -> tuple[int, re.Match[bytes] | None]:
-    """Where the URL of an ARC header ends, and the date behind the address.
+    """The end of the URL in an ARC header, and the date after the address.
 
-    URLs and types may hold blanks: the last date counts that stands behind an address, or behind any word.
+    URLs and types may contain blanks: the last date after an address, or after any word, counts.
     """
     found: list[tuple[int, re.Match[bytes]]] = []
     for date in _ARC_DATE.finditer(text):
@@ -260,7 +260,7 @@ def _arc_middle(text: bytes) -> tuple[int, re.Match[bytes] | None]:
 
 
 class _Feed:
-    """Lines and blocks out of chunks, up to the next gap."""
+    """Reads lines and blocks from chunks, up to the next gap."""
 
     def __init__(self, chunks: Iterator[_Chunk]) -> None:
         self._chunks = chunks
@@ -271,7 +271,7 @@ class _Feed:
         self._gap: _Chunk | None = None
 
     def _fill(self) -> bool:
-        """Whether there is a byte at `_at`, after moving on to the next chunk if need be."""
+        """Whether there is a byte at `_at`; moves to the next chunk if necessary."""
         while self._at >= len(self._chunk.data):
             if self._put_back:
                 self._chunk, self._at = self._put_back.pop()
@@ -299,7 +299,7 @@ class _Feed:
         return self._chunk.start + self._at * self._chunk.step
 
     def resume(self) -> _Chunk | None:
-        """Go on after a gap and give it; None at the end of the file."""
+        """Continues after a gap and returns it; None at the end of the file."""
         gap = self._gap
         if gap is None or gap.gap is None:
             return None
@@ -322,11 +322,11 @@ class _Feed:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def skip_line(self) -> None:
-        """Pass over the rest of a line."""
+        """Skips the rest of a line."""
         self.skip_line_end(self.line())
 
     def skip_line_end(self, line: bytes) -> None:
-        """Pass over what `line` left of its line, if it was cut."""
+        """Skips the rest of a line that `line` has cut."""
         while line and not line.endswith(b"\n"):
             line = self.line()
 
@@ -341,7 +341,7 @@ class _Feed:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def skip(self, size: int) -> int:
-        """Pass over `size` bytes; gives how many there were."""
+        """Skips `size` bytes; returns how many there were."""
         skipped = 0
         while skipped < size and self._fill():
             step = min(size - skipped, len(self._chunk.data) - self._at)
@@ -350,12 +350,12 @@ class _Feed:
         return skipped
 
     def skip_blank_lines(self) -> None:
-        """Pass over the empty lines between records, and a byte order mark."""
+        """Skips the empty lines between records, and a byte order mark."""
         while self._fill() and self._chunk.data[self._at] in _BETWEEN:
             self._at += 1
 
     def at_record(self) -> bool:
-        """Whether a record begins here, given that a line does."""
+        """Whether a record begins at this start of a line."""
         if self.ended:
             return False
         position, step = self.position, self._chunk.step
@@ -370,7 +370,7 @@ class _Feed:
         return found
 
     def at_boundary(self) -> bool:
-        """Whether nothing but empty lines comes before the next record or the end; nothing is passed over."""
+        """Whether only empty lines precede the next record or the end; skips nothing."""
         blank: list[tuple[bytes, int, int]] = []
         while not self.ended and len(blank) < _MOST_BLANK_LINES:
             position, step = self.position, self._chunk.step
@@ -385,7 +385,7 @@ class _Feed:
         return found
 
     def is_whole(self, size: int) -> bool:
-        """Whether the next record or the end follows `size` bytes, in not too many pieces; nothing is passed over."""
+        """Whether the next record or the end follows after `size` bytes, within a limit of pieces; skips nothing."""
         if self._fill() and self._chunk.data[self._at + size : self._at + size + len(_NEXT)] in (_NEXT, _NEXT[:4]):
             return True
         mark = self._mark()
@@ -398,7 +398,7 @@ class _Feed:
         return found
 
     def bytes_to_record(self, limit: int) -> int:
-        """Bytes before the next line that begins a record; 0 if there is none in `limit` bytes. None is passed over."""
+        """Bytes before the next line that begins a record, 0 if there is none in `limit` bytes; skips nothing."""
         mark = self._mark()
         passed, found = 0, False
         while passed < limit and not found and (line := self.line()):
@@ -408,25 +408,25 @@ class _Feed:
         return passed if found else 0
 
     def _mark(self) -> tuple[_Chunk, int, list[tuple[_Chunk, int]]]:
-        """The present place, for `_rewind`."""
+        """The current position, for `_rewind`."""
         self._fetched = []
         return self._chunk, self._at, self._put_back.copy()
 
     def _rewind(self, mark: tuple[_Chunk, int, list[tuple[_Chunk, int]]]) -> None:
-        """Go back to a place; nothing is copied."""
+        """Returns to a position without copying."""
         self._chunk, self._at, put_back = mark
         self._put_back = [(chunk, 0) for chunk in reversed(self._fetched or ())] + put_back
         self._fetched = None
 
     def put_back(self, data: bytes, position: int, step: int) -> None:
-        """Read these bytes, which were read from a position on, again before all others."""
+        """Pushes back bytes that were read from a position on."""
         self._put_back.append((self._chunk, self._at))
         self._chunk, self._at = _Chunk(data, position, step), 0
 
     def skip_to_record(self) -> bool:
-        """Pass over lines, and gaps if nothing is left before them, until a record begins; False if none does.
+        """Skips lines, and gaps without lines before them, until a record begins; returns False if none does.
 
-        A gap ends the search if something was passed over: what is lost there is a fate of its own.
+        A gap ends the search if lines were skipped before: the loss is reported separately.
         """
         passed = False
         while not self.at_record():
@@ -442,13 +442,13 @@ _END = _Chunk(b"", 0)
 
 
 def begins_record(data: bytes) -> bool:
-    """Whether bytes begin with a WARC or ARC record, empty lines before it aside."""
+    """Whether bytes begin with a WARC or ARC record, apart from empty lines."""
     data = data.lstrip(_BETWEEN)
     return _WARC_START.match(data) is not None or _arc_headers(data[: data.find(b"\n") + 1]) is not None
 
 
 def may_be_archive(head: bytes) -> bool:
-    """Whether a file that begins with these bytes (some thousand) can hold records; damaged ones may."""
+    """Whether a file that begins with these bytes (some thousand) may contain records, even damaged ones."""
     if head.startswith(ZSTD_MAGIC) or _ZSTD_SKIPPABLE.match(head):
         return True
     if head.startswith(GZIP_MAGIC):
@@ -469,11 +469,11 @@ def _plain_chunks(stream: BinaryIO, start: int) -> Iterator[_Chunk]:
 
 @dataclass(frozen=True)
 class _Codec:
-    """How a file is compressed.
+    """The compression of a file.
 
     Attributes:
-        magic: how each frame begins.
-        dictionary: the dictionary that a zstd file begins with, None if it has none.
+        magic: first bytes of each frame.
+        dictionary: the dictionary at the start of a zstd file, or None.
     """
 
     magic: bytes
@@ -484,7 +484,7 @@ class _Codec:
 
 
 def _codec(stream: BinaryIO) -> _Codec | None:
-    """How the file is compressed, by its first bytes; None if it is not."""
+    """The compression of a file by its first bytes; None if it is not compressed."""
     stream.seek(0)
     head = stream.read(_SKIPPABLE_HEAD_BYTES)
     if head.startswith(GZIP_MAGIC):
@@ -502,7 +502,7 @@ def _codec(stream: BinaryIO) -> _Codec | None:
 
 
 def _frame_chunks(stream: BinaryIO, start: int, codec: _Codec) -> Iterator[_Chunk]:
-    """Frames decompressed one after another; broken ones are gaps after which the next whole one follows."""
+    """Decompresses frames one after another; damaged ones are gaps before the next intact one."""
     frame = _find_frame(stream, start, codec) if start else 0
     sync = 0 if frame is None else frame
     while frame is not None:
@@ -533,7 +533,7 @@ def _frame_chunks(stream: BinaryIO, start: int, codec: _Codec) -> Iterator[_Chun
 
 
 class _Frames:
-    """Frames that follow each other without anything between them but zeros and skippable frames of zstd."""
+    """Consecutive frames, with only zeros and skippable zstd frames between them."""
 
     def __init__(self, stream: BinaryIO, start: int, codec: _Codec) -> None:
         self._stream = stream
@@ -544,7 +544,7 @@ class _Frames:
         self.finished = False
 
     def next(self) -> bool:
-        """Move to the next frame; False at the end of the file (`finished`) or where no frame begins."""
+        """Moves to the next frame; returns False at the end of the file (`finished`) or if no frame begins."""
         while True:
             if len(self._raw) < _SKIPPABLE_HEAD_BYTES or not self._raw.strip(b"\0"):
                 more = self._read()
@@ -598,7 +598,7 @@ class _Frames:
 
 
 def _find_frame(stream: BinaryIO, start: int, codec: _Codec) -> int | None:
-    """Where the first frame at or after `start` begins that begins with a record; None if none does."""
+    """Start of the first frame at or after `start` that begins with a record; None if there is none."""
     stream.seek(start)
     raw = b""
     while more := stream.read(READ_BYTES):
@@ -615,7 +615,7 @@ def _find_frame(stream: BinaryIO, start: int, codec: _Codec) -> int | None:
 
 
 def _begins_frame(stream: BinaryIO, raw: bytes, codec: _Codec) -> bool:
-    """Whether a frame that begins with `raw`, behind which the stream stands, can be read and begins with a record."""
+    """Whether a frame that begins with `raw`, the last bytes read, is readable and begins with a record."""
     inflater = codec.inflater()
     head = b""
     behind = stream.tell()
