@@ -240,7 +240,9 @@ def _engine_query(raw: str, host: str, path: str) -> tuple[str | None, int | Non
     values = dict(reversed(pairs))
     declared = next((values[name].decode("ascii", "replace") for name in ENCODING_PARAMETERS if name in values), None)
     for name in parameters:
-        if name in values and (text := query_text(values[name], host, declared)) is not None:
+        # Google's /url leads from a result, with its words, or from a mail or document, with the page that it leads to.
+        leads_to = path == "/url" and values.get(name, b"").startswith((b"http://", b"https://"))
+        if name in values and not leads_to and (text := query_text(values[name], host, declared)) is not None:
             return text, _position(values)
     return None, None
 

@@ -215,6 +215,9 @@ def test_robots_are_those_of_the_list() -> None:
 REFERRERS = [
     ("https://www.google.com/search?q=a+b&ie=UTF-8", "a b", None),
     ("https://www.google.de/url?sa=t&q=f%FCr+elise&cd=3", "für elise", 3),
+    ("https://www.google.com/url?q=https://www.example.com/a&sa=D&source=docs", None, None),
+    ("https://www.google.com/url?q=http%3A%2F%2Fwww.example.com%2Fa&usg=AO", None, None),
+    ("https://www.google.com/search?q=https://www.example.com/", "https://www.example.com/", None),
     ("http://www.google.com/#q=behind+hash", "behind hash", None),
     ("https://www.google.com/", None, None),
     ("https://www.google.com/search?q=+", None, None),
