@@ -36,6 +36,7 @@ from semrank.transforms.logs.records import read_blocks
 from semrank.transforms.logs.rejections import Balance, Quote, Rejections, truths
 from semrank.transforms.logs.robots import are_robots
 from semrank.transforms.logs.searches import ReferrerReader, site_query
+from semrank.transforms.logs.syslog import without_headers
 from semrank.transforms.logs.users import forwarded_clients, visitor_ids
 from semrank.transforms.logs.visits import VISITS, LogBatch
 from semrank.transforms.streams.parameters import ParameterRules
@@ -129,7 +130,7 @@ def read_access_log(stream: BinaryIO, stage: str, options: LogOptions, read_line
     reader = AccessReader(options)
 
     def read(lines: Lines, balance: Balance) -> None:
-        read_lines(lines, reader, balance)
+        read_lines(without_headers(lines), reader, balance)
 
     return read_blocks(stream, stage, read, quote_line)
 

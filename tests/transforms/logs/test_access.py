@@ -295,6 +295,25 @@ def test_a_space_is_a_plus_in_the_user_agent_of_iis() -> None:
     assert read_all("w3c", robot.encode()).ignored["robot"] == 1
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        *("Mar  2 10:00:00 web1 nginx: ", "<190>Mar 12 10:00:00 web1 nginx: ", "Oct 11 22:14:15 web1 httpd[99]:"),
+        *("2024-03-12T10:00:00.123456+01:00 web1 nginx: ", "<190>1 2024-03-12T10:00:00Z web1 nginx - - - "),
+        '<165>1 2003-10-11T22:14:15.003Z web1 nginx 12 ID47 [a@1 b="c"][d@2 e="f"] \ufeff',
+    ],
+)
+@pytest.mark.parametrize("name", ["combined", "nginx-json"])
+def test_lines_that_syslog_carried(header: str, name: str) -> None:
+    """RFC 3164, 4 and RFC 5424, 6; nginx writes the first (`access_log syslog:`). They were taken for the client."""
+    entry = {"remote_addr": "203.0.113.7", "request": "GET /a HTTP/1.1", "time_local": "10/Feb/2012:21:42:07 +0000"}
+    line = combined_line() if name == "combined" else json.dumps(entry | {"status": 200, "host": "www.example.com"})
+    bare, carried = (read_all(name, f"{text}\n".encode()) for text in (line, header + line))
+    assert carried.visits == bare.visits != []
+    for alone in (header, f"{header}\n"):
+        assert read_all("w3c", alone.encode()).rejected == {"columns-unknown": 1}
+
+
 @pytest.mark.parametrize("gap", ["\t", " "])
 def test_strings_and_tabs_of_w3c_logs(gap: str) -> None:
     """WD-logfile-960323: white space parts fields, best tabs; a string is in quotes, and one within it is doubled."""
