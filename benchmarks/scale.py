@@ -32,8 +32,9 @@ from benchmarks.watch import Watch
 from semrank.transforms.columnar.idfilter import MAX_BITS
 from semrank.transforms.columnar.worker_memory import OTHER, OWN_BYTES, Held, shown_bytes
 from semrank.transforms.context.memory import HARVEST
+from semrank.transforms.lattice.memory import CONTEXT
 from semrank.transforms.ranking.focused import PASSES
-from semrank.transforms.ranking.memory import HIERARCHY, LATTICE, PATHS
+from semrank.transforms.ranking.memory import HIERARCHY, LATTICE, NAMED_LATTICE, PATHS
 
 SIZES = (10_000, 100_000)
 QUICK_SIZES = (1_000, 10_000)
@@ -372,6 +373,8 @@ def _filtering(held: Held) -> Held:
 
 _STATES = {
     "write keywords": HIERARCHY,
+    "write base concepts": NAMED_LATTICE,
+    **dict.fromkeys(("plan base lattice", "mine base lattice", "plan current lattice"), CONTEXT),
     "reduce Part-Of of all parts": PATHS,
     **dict.fromkeys(("score current lattice", "score conditional databases"), LATTICE),
     **dict.fromkeys(("read words of pages", "choose click edges", "choose clicked words"), _filtering(HARVEST)),

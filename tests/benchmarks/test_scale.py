@@ -85,7 +85,7 @@ def test_what_does_not_fit_is_told_with_what_lowers_it() -> None:
     text = "\n".join(scale.plan_lines(plan, assumed))
     assert "1,000,000,000 pages: one round, a queue of 10,000,000 URLs" in text
     assert "does not fit: write keywords" in text
-    assert "lower it by a larger --min-relation-support" in text
+    assert "lower it by a smaller --keywords-per-page" in text
 
 
 def test_a_queue_of_fixed_size_has_runs_of_its_own() -> None:
