@@ -1,4 +1,4 @@
-"""The `semrank` command: finds the command's module, parses its options, turns errors into exit statuses.
+"""The `semrank` command: imports a command's module, parses its options, turns errors into exit statuses.
 
 Exit status: 0 done, 1 the run failed, 2 the arguments or inputs are unusable (one line on standard error).
 """
@@ -46,22 +46,22 @@ COMMANDS = {
     "sample": "write a small artificial web: WARC files, a click log, seeds, topics",
     "dataset": "convert a published data set to a snapshot",
 }
-"""Command -> what it does. A command's module is `pipelines.<command>`; it is imported only when it is asked for."""
+"""Command -> what it does. A command's module is `pipelines.<command>`; it is imported on demand."""
 
 MANIFESTS = {
     **dict.fromkeys(("ingest", "rank", "rounds", "evaluate", "dataset"), "output"),
     "finish": "round",
 }
-"""Commands that write a folder with a manifest, or several, and the option that names it."""
+"""Commands that write folders with a manifest, and the option that names the folder."""
 
 _DISK_FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-"""Errors of the operating system for a disk that is full or broken."""
+"""Errors of the operating system for a full or broken disk."""
 
 _UNUSED = ("bson", "apache_beam.io.gcp.bigquery")
-"""Modules that Beam imports if they are there: the clients of MongoDB and BigQuery, a third of its time to import."""
+"""Optional imports of Beam, the clients of MongoDB and BigQuery, which take a third of its import time."""
 
 INTERRUPTED = 130
-"""Exit status of an interrupted command, as shells give it."""
+"""Exit status of an interrupted command, as in shells."""
 
 _INTERRUPTED = "interrupted; the result is unfinished"
 
@@ -94,13 +94,13 @@ class GeneralOptions(ConfigOptions):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Prints errors as one line, without the usage block before it, and names the file that an option came from."""
+    """Prints errors as one line, without a usage block, and names the file that an option came from."""
 
     file = ""
     from_file: Set[str] = frozenset()
 
     def origin(self, message: str) -> str:
-        """Where the option came from that a message begins with, if it was not the command line."""
+        """The origin of the option at the start of a message, if it is not the command line."""
         return f" (from {self.file})" if re.split(r"[:\s]", message, maxsplit=1)[0] in self.from_file else ""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
@@ -125,7 +125,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command that the arguments name; gives the exit status."""
+    """Runs the command that the arguments name; returns the exit status."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     parser = _Parser(
         prog="semrank",
@@ -173,11 +173,11 @@ def _overview() -> str:
 
 
 def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
-    """Runs one command with its own arguments (of the process if None); gives the exit status."""
+    """Runs one command with its own arguments (of the process if None); returns the exit status."""
     interrupted = partial(_complain, f"semrank {command}: {_INTERRUPTED}")
     with visible_output():
         try:
-            # While it is imported, a library may drop an interrupt.
+            # A library may swallow an interrupt while it is imported.
             with ending_soon(interrupted, INTERRUPTED):
                 module = _imported(command)
             return _run_command(command, module, arguments)
@@ -187,7 +187,7 @@ def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
 
 
 def _imported(command: str) -> ModuleType:
-    # Beam speaks of optional packages while it is imported; that is nothing for the user of a command.
+    # Beam logs messages about optional packages while it is imported, which are irrelevant to users.
     logging.getLogger().setLevel(logging.ERROR)
     with _imports_kept_small():
         return importlib.import_module(f"semrank.pipelines.{command}")
@@ -195,7 +195,7 @@ def _imported(command: str) -> ModuleType:
 
 @contextmanager
 def _imports_kept_small() -> Iterator[None]:
-    """While modules are imported, leaves out what no command uses, and the search for garbage, which finds none."""
+    """Skips modules that no command uses, and garbage collection, while modules are imported."""
     held_back = [name for name in _UNUSED if name not in sys.modules]
     sys.modules.update(dict.fromkeys(held_back))  # type: ignore[arg-type]
     collecting = gc.isenabled()
@@ -245,10 +245,10 @@ def _run_command(command: str, module: ModuleType, arguments: Sequence[str] | No
         return 0
     except OSError as error:
         logging.getLogger("semrank").debug("the run failed", exc_info=True)
-        # The system's error for a full disk names no file.
+        # The system's error for a full disk does not name a file.
         where = error.filename or (not _output_is_full() and getattr(parsed, "output", None)) or "standard output"
         _complain(f"semrank {command}: error: {where}: {error.strerror or one_line(error)}")
-        # A path that can't be used is an argument's fault, unlike a disk that is full or broken.
+        # An unusable path is an invalid argument, unlike a full or broken disk.
         return 2 if error.filename is not None and error.errno not in _DISK_FAILURES else 1
     except Exception as error:
         logging.getLogger("semrank").debug("the run failed", exc_info=True)
@@ -267,7 +267,7 @@ def _interrupted(command: str) -> None:
 
 
 def _parsed(parser: _Parser, command: str, given: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Options of the command line and of the configuration file, and those that are Beam's."""
+    """Options of the command line and the configuration file, and options of Beam."""
     if not {"-h", "--help"} & set(given):
         path, further = file_arguments(parser, command, given, COMMANDS, beam=command in BEAM)
         if further:
@@ -281,14 +281,14 @@ def _parsed(parser: _Parser, command: str, given: list[str]) -> tuple[argparse.N
 
 
 def _prints_a_summary(command: str, parsed: argparse.Namespace, beam_arguments: Sequence[str]) -> bool:
-    """Whether what a command prints only sums up what it wrote, and not a plan, or how a submitted job is finished."""
+    """Whether a command prints a summary of what it wrote, not a plan or a note about a submitted job."""
     writes = command in MANIFESTS or getattr(parsed, "output", None) is not None
     submits = any(argument.startswith("--template_location") for argument in beam_arguments)
     return writes and not submits and not getattr(parsed, "plan", None)
 
 
 def _run_for_machines(run: Callable[[], int], folder: str) -> int:
-    """Runs a command and prints, in place of its summary, the manifests that it left, a JSON object a line."""
+    """Runs a command and prints its manifests instead of its summary, one JSON object a line."""
     from semrank.pipelines.folders import manifests
 
     with redirect_stdout(io.StringIO()):
@@ -312,10 +312,10 @@ def _write_metrics(path: str, folder: str) -> None:
 
 
 def leave(status: int) -> NoReturn:
-    """Ends the process with an exit status, without taking the interpreter apart.
+    """Ends the process with an exit status, without finalising the interpreter.
 
-    Threads of Beam's local runner may still be inside Arrow then; to be ended there would abort the process, long after
-    the result is complete. What was registered to be done at the end is done.
+    Threads of Beam's local runner may still be inside Arrow, where finalisation would abort the process after the
+    result is complete. Exit handlers are run.
     """
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
@@ -347,7 +347,7 @@ def command_parser(command: str, module: ModuleType) -> _Parser:
 
 
 def plain_message(message: str) -> str:
-    """A message of argparse as the other messages are worded."""
+    """A message of argparse in the wording of the other messages."""
     plain = re.sub(r"^argument ", "", message)
     plain = re.sub(r": not allowed with argument (.*)", r": found together with \1, expected one of them", plain)
     needed = re.fullmatch(r"one of the arguments (.*) is required", plain)
@@ -356,13 +356,13 @@ def plain_message(message: str) -> str:
 
 
 def meant_option(message: str, parser: argparse.ArgumentParser) -> str:
-    """A question after the option that was probably meant where a message tells of an unknown one, or nothing."""
+    """A hint at the probably meant option if a message is about an unknown one, or an empty string."""
     unknown = re.match(r"(--[\w-]+)\S*: unknown option", message)
     return meant(unknown[1], parser._option_string_actions) if unknown else ""
 
 
 def _output_is_full() -> bool:
-    """Whether what was printed can't be written; what failed to be written is still waiting to be."""
+    """Whether standard output can't be written; failed output is still buffered."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -371,7 +371,7 @@ def _output_is_full() -> bool:
 
 
 def _complain(text: str) -> None:
-    """Writes a line of its own, in place of what a terminal shows of the progress."""
+    """Writes a line to standard error in place of the progress line."""
     clear_line()
     sys.stderr.write(f"{text}\n")
 
@@ -382,7 +382,7 @@ def one_line(error: BaseException) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message; what a runner adds below is for its developers."""
+    """The first line of an error's message; runners add details for developers below."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), "no message")
 
 
@@ -392,10 +392,10 @@ def _print_version() -> int:
 
 
 class _TerminalHandler(logging.Handler):
-    """Shows messages as lines; on a terminal what is being done stands in one line that the next message replaces.
+    """Shows messages as lines; on a terminal the current activity is one line that the next message replaces.
 
-    They go to whatever standard error is at the moment, which a program that calls a command may have replaced since.
-    Once the progress of a run is reported, messages of its single steps are shown only to those who ask for more.
+    Messages go to the current standard error, which a calling program may have replaced. Once the progress of a run is
+    reported, messages of its single steps are shown only with --verbose.
     """
 
     def __init__(self, *, verbose: bool) -> None:
@@ -417,7 +417,7 @@ class _TerminalHandler(logging.Handler):
 
 
 def _set_up_logging(parsed: argparse.Namespace) -> None:
-    # Beam's own messages are for its developers; its errors reach the user through the command's error line.
+    # Beam's messages are for its developers; its errors are shown in the command's error line.
     logging.getLogger().setLevel(logging.WARNING if parsed.verbose else logging.CRITICAL)
     logger = logging.getLogger("semrank")
     logger.handlers = [_TerminalHandler(verbose=parsed.verbose)]

@@ -44,7 +44,7 @@ _PARAMETERS = (
 )
 
 SHOWN = 8
-"""How many URLs, links or clicks the text shows of a list; JSON has all."""
+"""Maximum URLs, links or clicks of a list in the text; JSON has all."""
 
 _CURRENT_CONCEPTS = TableSchema("current_concepts", CONCEPTS.schema)
 _BASE_CONCEPTS = TableSchema("base_concepts", CONCEPTS.schema)
@@ -52,7 +52,7 @@ _BASE_CONCEPTS = TableSchema("base_concepts", CONCEPTS.schema)
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions:
-    """What is explained, and from what."""
+    """The URL, the round and the snapshot."""
 
     round: str = required("a finished round", metavar="ROUND")
     url: str = required("a URL of its frontier", metavar="URL", positional=True)
@@ -74,13 +74,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def explanation(folder: str, url: str, *, snapshot: str | None = None, brief: bool = False) -> dict[str, Any]:
-    """What made a URL's score and its place, as JSON can hold it.
+    """The facts behind a URL's score and rank, as JSON values.
 
     Args:
         folder: the round's folder.
         url: the URL, canonical or not.
         snapshot: folder of the round's snapshot, or None for where it was when the round was made.
-        brief: whether the snapshot is left alone.
+        brief: whether the snapshot is not read.
 
     Raises:
         InputError: the round is unfinished or damaged, the URL is not in its frontier, or `snapshot` is another one.
@@ -120,7 +120,7 @@ def explanation(folder: str, url: str, *, snapshot: str | None = None, brief: bo
 
 
 def _from_snapshot(folder: str, manifest: Manifest, row: dict[str, Any], snapshot: str | None) -> dict[str, Any]:
-    """Links, clicks and the depth of a row's URL, where the snapshot that the round was made of is still there."""
+    """Links, clicks and the depth of a row's URL, if the round's snapshot still exists."""
     expected = manifest.text("inputs", "snapshot", "sha256")
     path = manifest.text("inputs", "snapshot", "path") if snapshot is None else snapshot
     if snapshot is None and not files.exists(files.join(path, files.MANIFEST)):
@@ -146,7 +146,7 @@ def _from_snapshot(folder: str, manifest: Manifest, row: dict[str, Any], snapsho
 
 
 def _absent(folder: str, url: str, config: RoundConfig) -> str:
-    """Why a URL may not be in a frontier, with those that may have been meant."""
+    """A message about why a URL is not in a frontier, with similar URLs."""
     place = place_in_harvest(folder, url)
     if place is not None:
         only_new = "" if config.mix is not None else ", and only rounds with --mix rank such pages again"
@@ -197,7 +197,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
 
 
 def _held_back(facts: dict[str, Any]) -> str:
-    """What kept a URL out of the selection."""
+    """Why a URL was not selected."""
     row, parameters, around = facts["frontier"], facts["parameters"], facts["selection"]
     reason = row["held_back"]
     if reason == "threshold":

@@ -1,4 +1,4 @@
-"""What explains one URL's rank in a finished round: paths in the hierarchy, links, clicks, neighbours."""
+"""Explains the rank of a URL in a finished round: paths in the hierarchy, links, clicks, competing URLs."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from semrank.transforms.weblog.relations import ISA, PART_OF
 from semrank.transforms.weblog.sequences import click_edges, sequence_rows
 
 TOP_NAME = "Top"
-"""Name of the root of the hierarchy, which is a word only if the query is one."""
+"""Name of the root of the hierarchy, unless the query is a single word."""
 
 COMPARED_URLS = 2_000
-"""URLs of a host that an address is compared with, the best ones, to find what may have been meant."""
+"""Number of the best URLs of a host among which similar addresses are searched."""
 
 ALIKE = 3
-"""Largest number of similar addresses that are suggested."""
+"""Maximum number of similar addresses that are suggested."""
 
 
 def matched_pairs(folder: str, config: RoundConfig, matches: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -42,9 +42,9 @@ def matched_pairs(folder: str, config: RoundConfig, matches: Sequence[dict[str, 
         matches: pairs with the names `base`, `current` and `ics`, as the frontier has them.
 
     Returns:
-        The pairs with `why`: `same`; `ISA` with its `support`; `ancestor` with the name of the common `ancestor` that
-        counts and both words' longest paths from Top, `base_path` and `current_path`; or `unknown` where the round's
-        keywords lack a word.
+        The pairs with `why`: `same`; `ISA` with its `support`; `ancestor` with the name of the common `ancestor` and
+        both words' longest paths from Top, `base_path` and `current_path`; or `unknown` if the round's keywords lack a
+        word.
     """
     if not matches:
         return []
@@ -113,7 +113,7 @@ def _named_path(hierarchy: WeightedHierarchy, words: pa.Array, word: int) -> lis
 
 
 def chosen_urls(folder: str) -> tuple[pa.Array, pa.Array]:
-    """The URLs that a round started from, and all that the crawl chose so far, these among them."""
+    """The URLs that a round started from, and all URLs that the crawl has chosen so far, including these."""
     chosen = folders.read_table(folder, HARVEST.columns("url", "queued"))
     return column_array(chosen.filter(chosen["queued"])["url"]), column_array(chosen["url"])
 
@@ -150,7 +150,7 @@ def links_with(
 
 
 def depth_of(snapshot: str, folder: str, url: str) -> int | None:
-    """Links between a URL and the nearest seed, over pages that the crawl chose; None where none lead there.
+    """Number of links between the nearest seed and a URL, over pages that the crawl chose; None if there is no path.
 
     Args:
         snapshot: folder of the snapshot.
@@ -178,7 +178,7 @@ def depth_of(snapshot: str, folder: str, url: str) -> int | None:
 
 
 def queue_clicks(snapshot: str, url: str, queue: pa.Array) -> list[dict[str, Any]]:
-    """Click edges between a URL and the queue: source, target and how often the one was clicked after the other.
+    """Click edges between a URL and the queue: source, target and number of consecutive clicks.
 
     Args:
         snapshot: folder of the snapshot.
@@ -218,7 +218,7 @@ def _no_words(texts: pa.Array) -> pa.ListArray:
 
 
 def selection_around(folder: str, row: dict[str, Any], config: RoundConfig) -> dict[str, Any]:
-    """How many URLs compete with one of the frontier, and how many of them were selected.
+    """Numbers of URLs that compete with one of the frontier, and of selected ones among them.
 
     Args:
         folder: the round's folder.
@@ -259,7 +259,7 @@ def _members(part: pa.Table, kind: str, row: dict[str, Any], domain: str) -> pa.
 
 
 def urls_alike(folder: str, url: str) -> list[str]:
-    """URLs of the frontier that may have been meant: of the same host, or with another scheme or `www`; best first."""
+    """Similar URLs of the frontier: of the same host, or with another scheme or `www`; best first."""
     host = _bare(url).split("/")[0]
     near: list[str] = []
     for urls in _urls_of_host(folder, host):
@@ -273,7 +273,7 @@ def urls_alike(folder: str, url: str) -> list[str]:
 
 
 def _bare(url: str) -> str:
-    """A URL without what people leave out."""
+    """A URL without scheme, `www` and final slash."""
     return url.split("://", 1)[-1].removeprefix("www.").rstrip("/")
 
 
@@ -284,7 +284,7 @@ def _urls_of_host(folder: str, host: str) -> Iterator[list[str]]:
 
 
 def place_in_harvest(folder: str, url: str) -> str | None:
-    """Why a URL that the crawl chose before is not offered: `queued`, `seed` or `chosen`; None if it did not choose it.
+    """Why a chosen URL is not in the frontier: `queued`, `seed` or `chosen`; None if it was not chosen.
 
     `queued` URLs are those that the round starts from, seeds or not.
     """

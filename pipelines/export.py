@@ -43,20 +43,20 @@ examples:
 """
 
 REJECTS_ENDING = ".rejects.jsonl"
-"""What the name of the file of rejects ends in."""
+"""Ending of the name of the file of rejects."""
 
 RECORD_ENDING = ".semrank"
-"""What the name of the hidden file ends in that `--overwrite` knows an export by."""
+"""Ending of the name of the hidden file by which `--overwrite` recognises an export."""
 
 COMPRESSION_LEVEL = 6
-"""zlib's own default: beyond it, lists of URLs shrink by a few percent in several times the time."""
+"""zlib's default: higher levels save a few percent and take several times as long."""
 
 _COPY_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """What is written for which crawler; `ScopeOptions` has what is left out."""
+    """What is written for which crawler; `ScopeOptions` exclude URLs."""
 
     round: str = required("a finished round", metavar="ROUND")
     format: str = required("the crawler that the file is for", metavar="FORMAT", choices=tuple(TARGETS))
@@ -98,11 +98,11 @@ def run(arguments: argparse.Namespace) -> int:
             for lines in form.lines(_taken(own.round, selection, rejects)):
                 _write_lines(stream, lines)
         check_unchanged(read)
-        # The old sums stay beside the new ones: a run that is killed from here on can be repeated.
+        # The old sums are kept beside the new ones, so that a run that is killed after this can be repeated.
         written = [output, rejects] if selection.rejected else [output]
         sums = present.union(_checksum(_flushed(draft)) for draft in written)
         files.write_bytes(_record(own.output), "".join(f"{value}\n" for value in sorted(sums)).encode())
-        # The rejects first: where the file is, its rejects are too.
+        # The rejects first: if the file exists, its rejects do, too.
         files.delete(rejects_path)
         if selection.rejected:
             _publish(rejects, rejects_path)
@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(own: ExportOptions, scope: ScopeOptions) -> set[str]:
-    """Refuses unusable options, and to replace what is not an export; returns the SHA-256 sums of the files there."""
+    """Checks the options and that only exports are replaced; returns the SHA-256 sums of existing files."""
     if own.fetch_interval is not None and own.format != "nutch":
         raise InputError(f"--fetch-interval: found --format {own.format}, expected nutch")
     inputs = [own.round, *scope.files]
@@ -133,7 +133,7 @@ def _check(own: ExportOptions, scope: ScopeOptions) -> set[str]:
 
 
 def _record(path: str) -> str:
-    """The file beside an export with the SHA-256 sums of what may be replaced. Hadoop skips hidden files."""
+    """The file beside an export with the SHA-256 sums of replaceable files. Hadoop skips hidden files."""
     folder, slash, name = path.rpartition("/")
     return f"{folder}{slash}.{name}{RECORD_ENDING}"
 
@@ -147,7 +147,7 @@ def _checksum(path: str) -> str:
 
 
 def _taken(folder: str, selection: Selection, rejects: IO[bytes]) -> Iterator[pa.Table]:
-    """The rows to write, table by table; rejects are written on the way."""
+    """The rows to write, table by table; also writes the rejects."""
     for table in read_parts(folder, EXPORTED):
         if selection.full:
             return
@@ -160,7 +160,7 @@ def _taken(folder: str, selection: Selection, rejects: IO[bytes]) -> Iterator[pa
 
 def _write_lines(stream: IO[bytes], lines: pa.Array) -> None:
     if len(lines):
-        # A string array holds its values one after the other, so with line ends they are the file's bytes.
+        # A string array stores its values contiguously, so with line ends they are the bytes of the file.
         ended = joined(lines, "\n")
         _, offsets, values = ended.buffers()
         ends = np.frombuffer(offsets, dtype=np.int32)
@@ -172,14 +172,14 @@ def _compressed(stream: IO[bytes], path: str) -> Iterator[IO[bytes]]:
     if not path.endswith(".gz"):
         yield stream
         return
-    # Neither a time nor a name stands in the file, so that the same lines are the same bytes.
+    # The file has neither a time nor a name, so that the same lines give the same bytes.
     with gzip.GzipFile(filename="", mode="wb", compresslevel=COMPRESSION_LEVEL, fileobj=stream, mtime=0) as packed:
         yield packed  # type: ignore[misc]
 
 
 @contextmanager
 def _draft(path: str) -> Iterator[BinaryIO]:
-    """A file to write on: beside a local target, among the system's temporary files for a remote one."""
+    """A temporary file: beside a local target, in the system's temporary folder for a remote one."""
     try:
         if files.is_local(path):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -202,7 +202,7 @@ def _flushed(draft: BinaryIO) -> str:
 
 
 def _publish(draft: BinaryIO, path: str) -> None:
-    """Gives a draft the name of its target, so that no reader ever sees a part of it."""
+    """Renames a draft to its target, so that no reader ever sees an incomplete file."""
     name = _flushed(draft)
     if files.is_local(path):
         Path(name).replace(path)

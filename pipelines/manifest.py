@@ -1,6 +1,6 @@
-"""What a finished folder's manifest tells, checked where it is asked for.
+"""Checked access to the entries of a finished folder's manifest.
 
-A manifest may be of another version, or damaged; both are the user's to mend, and told as any other unusable input.
+A manifest may be damaged or from another version; both are reported like any other unusable input.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from semrank.transforms.columnar import files
 from semrank.transforms.streams.parameters import ParameterRules
 
 _LARGEST = 1 << 63
-"""Bound of the numbers that tables can hold."""
+"""Upper bound of numbers in tables."""
 
 _QUOTED = 60
 """Characters of an entry that an error quotes."""
@@ -21,7 +21,7 @@ _QUOTED = 60
 
 @dataclass(frozen=True)
 class Manifest:
-    """The entries of a manifest; a nested one is named by the names on the way to it.
+    """The entries of a manifest; a nested one is addressed by the names of its path.
 
     Attributes:
         path: the file, for messages.
@@ -36,7 +36,7 @@ class Manifest:
         """The manifest of a finished folder.
 
         Raises:
-            InputError: the folder is not there, not finished, or of another kind.
+            InputError: the folder is missing, unfinished, or of another kind.
         """
         return cls(files.join(folder, files.MANIFEST), files.read_manifest(folder, kind))
 
@@ -86,9 +86,9 @@ class Manifest:
 
 
 def parameter_rules(snapshot: str) -> ParameterRules:
-    """The rules for query parameters that a snapshot's URLs were made by, for URLs of seeds and topics.
+    """The rules for query parameters of a snapshot's URLs, for URLs of seeds and topics.
 
-    What is wrong with the snapshot is reported where it is read.
+    Errors in the snapshot are reported by its readers.
     """
     try:
         rules = files.read_manifest(snapshot, "snapshot").get("url_parameters")

@@ -37,7 +37,7 @@ class Queue:
     Attributes:
         urls: columns `url_id` and `url`, distinct, sorted by id.
         harvest: all URLs that the crawl chose so far, these among them: columns `url_id`, `url` and `seed`, likewise.
-        rejects: lines of the seeds file that are no URLs (`REJECTS`).
+        rejects: lines of the seeds file that are not URLs (`REJECTS`).
         source: the file or folder that they come from.
         option: the option that names it, for messages.
     """
@@ -63,7 +63,7 @@ def queue_from_seeds(path: str, rules: ParameterRules = NO_RULES) -> Queue:
         rules: the snapshot's rules for parameters of URLs.
 
     Raises:
-        InputError: the path is a URL of the web, or the file can't be read, is no text, or holds no URL.
+        InputError: the path is a web address, or the file can't be read, is not text, or has no URL.
     """
     expected = "expected UTF-8 text with one URL a line"
     if is_web_address(path):
@@ -85,7 +85,7 @@ def queue_from_seeds(path: str, rules: ParameterRules = NO_RULES) -> Queue:
 
 
 def is_web_address(path: str) -> bool:
-    """Whether a path is a URL of the web, which no file system reads."""
+    """Whether a path is a web address, which no file system can read."""
     return path.lower().startswith(("http://", "https://"))
 
 
@@ -102,7 +102,7 @@ def queue_from_urls(texts: Sequence[str], source: str, rules: ParameterRules = N
     """The queue of some seeds.
 
     Args:
-        texts: URLs; what is none becomes a reject.
+        texts: URLs; invalid ones become rejects.
         source: where they come from, for messages and the manifest.
         rules: the snapshot's rules for parameters of URLs.
 
@@ -164,7 +164,7 @@ def _queue_table(urls: pa.Array) -> pa.Table:
 
 
 def snapshot_knows_any(known: pa.Table, page_paths: Sequence[str], link_paths: Sequence[str]) -> bool:
-    """Whether one of some URLs is a page or links to something in the snapshot; reads until it finds one.
+    """Whether any of some URLs is a page or a source of links in the snapshot; stops at the first one.
 
     Args:
         known: a table with a column `url`.

@@ -1,4 +1,4 @@
-"""Runs a pipeline on the runner that the user named, and reads its metrics."""
+"""Runs a pipeline on the chosen runner, and reads its metrics."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from semrank.transforms.columnar.beam import (
 from semrank.transforms.columnar.ids import IdCollisionError
 
 DEFAULT_RUNNER = f"{LocalRunner.__module__}.{LocalRunner.__qualname__}"
-"""The runner of a command that names none."""
+"""The default runner."""
 
 EMBEDDED_RUNNER = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
 """Beam's own runner in one process. Beam's DirectRunner would first try to download another one."""
@@ -48,7 +48,7 @@ _RUNNERS = {
     "DirectRunner": EMBEDDED_RUNNER,
     "FnApiRunner": EMBEDDED_RUNNER,
 }
-"""Names of runners, and the runners that they stand for here."""
+"""Names of runners, and the runners that are used for them."""
 
 View = TypeVar("View", bound=PipelineOptions)
 
@@ -59,17 +59,16 @@ _check_cluster = ClusterCheck()
 
 @dataclass(frozen=True)
 class StageMetrics:
-    """What one stage did.
+    """The metrics of a stage.
 
     Attributes:
-        rows_in: rows it took.
-        rows_out: rows it gave.
+        rows_in: input rows.
+        rows_out: output rows.
         seconds: time spent in its own function, summed over workers.
         largest_record: bytes of the largest table that it sent through a shuffle.
         largest_group: bytes of the largest group that it received.
         shuffled: bytes of all tables that it sent through a shuffle.
-        held: bytes that it takes on a worker for what it holds whole, as `worker_memory` counts them; 0 where that is
-            nothing.
+        held: bytes on a worker of the tables that it holds whole, as estimated by `worker_memory`; 0 if there are none.
     """
 
     rows_in: int
@@ -83,7 +82,7 @@ class StageMetrics:
 
 @dataclass(frozen=True)
 class RunMetrics:
-    """Stages by name, and the counters that stages keep beside rows and time."""
+    """Stages by name, and further counters of stages."""
 
     stages: dict[str, StageMetrics]
     counters: dict[str, int]
@@ -91,7 +90,7 @@ class RunMetrics:
 
 
 class BuildOptions(PipelineOptions):
-    """Beam's options, with views that are made once: each transform asks for several, and each parses all flags."""
+    """Beam's options with cached views: each transform uses several, and each parses all flags."""
 
     def view_as(self, cls: type[View]) -> View:
         """The options of a class; all views share their values."""
@@ -103,7 +102,7 @@ class BuildOptions(PipelineOptions):
 
 
 def beam_options(beam_arguments: Sequence[str]) -> PipelineOptions:
-    """Beam's options of a command line; the local runner where it names none.
+    """Beam's options of a command line, with the local runner as default.
 
     Raises:
         InputError: an option that neither the command nor Beam knows.
@@ -131,7 +130,7 @@ def beam_options(beam_arguments: Sequence[str]) -> PipelineOptions:
 
 @functools.cache
 def _beam_parser(*classes: Any) -> argparse.ArgumentParser:
-    """The parser of the options that some of Beam's option classes declare."""
+    """A parser of the options of some of Beam's option classes."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for options in classes:
         if "_add_argparse_args" in options.__dict__:
@@ -186,20 +185,20 @@ def run_pipeline(
 
     Args:
         options: Beam's options.
-        build: puts the pipeline together.
+        build: builds the pipeline.
         worker_memory: bytes that a worker process has, or None for all that its machine has.
 
     Returns:
-        What it measured, or None where it was only handed over: a template's job runs after the program has ended.
+        Its metrics, or None if it was only submitted: a template's job runs after the end of the program.
 
     Raises:
-        InputError: a stage found an input unusable, the runner can't be used, or nobody is at the cluster's address.
+        InputError: a stage found an input unusable, the runner can't be used, or the cluster does not answer.
         IdCollisionError: URLs share an id.
         RuntimeError: the run failed.
     """
     begin = time.monotonic()
     _check_cluster(options)
-    # Runners change the options that they get, and further pipelines come after this one.
+    # Runners change their options, which later pipelines use, too.
     options = copy.deepcopy(options)
     try:
         pipeline = beam.Pipeline(options=options)
@@ -223,7 +222,7 @@ def run_pipeline(
 
 
 def _user_error(cause: BaseException) -> InputError | None:
-    """The InputError inside a worker's error, which a runner hands on as text."""
+    """The InputError inside a worker's error, which a runner passes on as text."""
     chained: BaseException | None = cause
     while chained is not None:
         if isinstance(chained, InputError):
@@ -240,7 +239,7 @@ def _collision(cause: BaseException) -> IdCollisionError | None:
 
 
 def _without_step(text: str) -> str:
-    """An error's message without the step that Beam adds to it, which a user did not name."""
+    """An error's message without the step that Beam adds, which users don't know."""
     return re.sub(r" \[while running .*", "", text, flags=re.DOTALL)
 
 
@@ -285,19 +284,19 @@ def _metrics(result: Any, seconds: float) -> RunMetrics:
         )
         for name in names
     }
-    # A stage that got no rows counts its time all the same.
+    # A stage without input rows has a time as well.
     own = (ROWS_IN, ROWS_OUT, MILLISECONDS)
     kept = {name: count for name, count in sorted(counters.items()) if name.rsplit("/", 1)[-1] not in own}
     return RunMetrics(stages, kept, seconds)
 
 
 def _measured(result: Any) -> Any:
-    """A metric's value: not every runner tells what of it was committed, and one without a value was never counted."""
+    """A metric's value: not every runner reports committed values, and a metric without a value was never counted."""
     return result.attempted if result.committed is None else result.committed
 
 
 def versions() -> dict[str, str]:
-    """Versions of what a result depends on, for manifests."""
+    """Versions that a result depends on, for manifests."""
     return {
         "semrank": __version__,
         "python": platform.python_version(),
@@ -308,7 +307,7 @@ def versions() -> dict[str, str]:
 
 
 def stage_rows(metrics: RunMetrics) -> dict[str, dict[str, float]]:
-    """A run's stages as in its manifest."""
+    """The stages of a run for its manifest."""
     return {
         name: {
             "rows_in": stage.rows_in,
