@@ -1,4 +1,4 @@
-"""URLs that share an id with another one: of these the first one in order is used, the others are left out by name."""
+"""URLs that share an id: the first one in order is used, the others are rejected."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLLISION = "id-collision"
 
 
 def shared_url_ids(paths: Sequence[str], further: pa.Array) -> Int64s:
-    """The ids that several URLs of a snapshot have, ascending, int64[n]; 16 bytes are held for each URL.
+    """The ids of several URLs of a snapshot, ascending, int64[n]; takes 16 bytes of memory for each URL.
 
     Args:
         paths: files of its tables.
@@ -51,7 +51,7 @@ def _merged(digests: Sequence[pa.Table]) -> pa.Table:
 
 
 def _stored_urls(paths: Sequence[str]) -> Iterator[pa.Array]:
-    """The columns of URLs in files of a snapshot's tables, in pieces."""
+    """The columns with URLs in the files of a snapshot's tables, in pieces."""
     for path in paths:
         with open_stored(path) as file:
             names = [name for name in URL_COLUMNS if name in file.schema_arrow.names]
@@ -60,7 +60,7 @@ def _stored_urls(paths: Sequence[str]) -> Iterator[pa.Array]:
 
 
 def surplus_urls(paths: Sequence[str], further: pa.Array, ids: Int64s) -> pa.Array:
-    """The URLs of a snapshot that are left out because they share one of some ids, sorted; string[n].
+    """The rejected URLs of a snapshot that share one of the ids, sorted, string[n].
 
     Args:
         paths: files of its tables.
@@ -81,11 +81,11 @@ def _with_ids(urls: pa.Array, ids: pa.Array) -> pa.Array:
 
 
 def collision_rejects(urls: pa.Array) -> pa.Table:
-    """A row of `REJECTS` for each URL that is left out."""
+    """A row of `REJECTS` for each rejected URL."""
     return pa.table([[STAGE] * len(urls), [COLLISION] * len(urls), urls], schema=REJECTS.schema)
 
 
 def url_chunks(table: pa.Table) -> list[pa.Array]:
-    """The arrays of a table that hold URLs."""
+    """The arrays of a table with URLs."""
     names = [name for name in URL_COLUMNS if name in table.column_names]
     return [chunk for name in names for chunk in table[name].cast(pa.string()).chunks]

@@ -1,6 +1,6 @@
-"""What `import semrank` offers: rounds as functions, rounds as tables, and a round as a PTransform.
+"""The API of `import semrank`: rounds as functions, rounds as tables, and a round as a PTransform.
 
-The options are those of the commands, by their names with `_` for `-`, so that both always have the same.
+Options are those of the commands, with `_` for `-` in their names.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ Path: TypeAlias = str | os.PathLike[str]
 """A local path or the URL of an object store's folder."""
 
 Seeds: TypeAlias = Path | Iterable[str]
-"""Path of a seeds file, or the URLs themselves: several, or one as a text."""
+"""Path of a seeds file, or the URLs themselves: a sequence, or a single one as a string."""
 
 _IN_MEMORY = "(URLs of the caller)"
-"""Source of a queue that comes from no file."""
+"""Source of a queue that was not read from a file."""
 
 
 class Round:
     """A finished round.
 
-    It is an Arrow stream of its frontier as well (`__arrow_c_stream__`), which `pyarrow.table`, `polars.DataFrame` and
-    others take as it is.
+    It is also an Arrow stream of its frontier (`__arrow_c_stream__`), which `pyarrow.table`, `polars.DataFrame` and
+    others accept.
 
     Attributes:
         path: its folder.
@@ -72,7 +72,7 @@ class Round:
 
     @property
     def selected(self) -> pa.Table:
-        """The rows of the frontier that are to be crawled next."""
+        """The selected rows of the frontier."""
         return self.frontier.filter(self.frontier["selected"])
 
     @cached_property
@@ -97,7 +97,7 @@ class Round:
 
     @cached_property
     def rejects(self) -> pa.Table:
-        """Inputs that could not be used, with reasons (`rejects/`)."""
+        """Unusable inputs, with reasons (`rejects/`)."""
         return self._table(REJECTS)
 
     def explain(self, url: str, *, snapshot: str | None = None, brief: bool = False) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Round:
 
         Args:
             url: a URL of the frontier.
-            snapshot: folder of the snapshot, if it was moved since.
+            snapshot: folder of the snapshot, if it was moved.
             brief: whether links and clicks, which are read from the snapshot, are left out.
 
         Raises:
@@ -121,7 +121,7 @@ def read_round(path: Path) -> Round:
     """A finished round.
 
     Raises:
-        InputError: the folder holds no finished round.
+        InputError: the folder is not a finished round.
     """
     return Round(path)
 
@@ -158,7 +158,7 @@ def rank_round(
 
 
 def rank_rounds(snapshot: Path, output: Path, *, seeds: Seeds, rounds: int, **options: Any) -> list[Round]:
-    """Ranks several rounds, each from what the one before selected, as `semrank rounds` does.
+    """Ranks several rounds, each from the selection of the one before, as `semrank rounds` does.
 
     Args:
         snapshot: folder of a snapshot.
@@ -168,7 +168,7 @@ def rank_rounds(snapshot: Path, output: Path, *, seeds: Seeds, rounds: int, **op
         options: options of `semrank rounds` and of Beam.
 
     Returns:
-        The finished rounds, the first one first; fewer where a round selects nothing.
+        The finished rounds in order; fewer if a round selects nothing.
 
     Raises:
         InputError: an option or an input is unusable.
@@ -187,10 +187,10 @@ def rank_rounds(snapshot: Path, output: Path, *, seeds: Seeds, rounds: int, **op
 
 
 class RankUrls(beam.PTransform[PBegin, PCollection[pa.Table]]):
-    """A round as a part of one's own pipeline.
+    """A round as a part of another pipeline.
 
     `pipeline | RankUrls(...)` writes the round's folder while the pipeline runs, and returns the frontier's rows as
-    Arrow tables, in no promised order. `finish_round(output)` checks the folder and writes its manifest after the
+    Arrow tables, in no guaranteed order. `finish_round(output)` checks the folder and writes its manifest after the
     pipeline is done.
 
     Args:
@@ -198,10 +198,10 @@ class RankUrls(beam.PTransform[PBegin, PCollection[pa.Table]]):
         output: the round's folder, new or empty.
         seeds: the queue: path of a seeds file, or URLs.
         previous: the queue: what this finished round selected.
-        options: options of `semrank rank`, as in `max_urls=100`. Those of Beam are the pipeline's.
+        options: options of `semrank rank`, as in `max_urls=100`. Options of Beam belong to the pipeline.
 
     Raises:
-        InputError: an option or an input is unusable; when it is made or, for the inputs, when it is applied.
+        InputError: an option is unusable, or an input when the transform is applied.
     """
 
     def __init__(
@@ -238,7 +238,7 @@ class RankUrls(beam.PTransform[PBegin, PCollection[pa.Table]]):
 
 
 def read_written(written: pa.Table) -> Iterator[pa.Table]:
-    """The rows of written files of a frontier; the input's column `path` has their paths."""
+    """The rows of a frontier's files, whose paths are in the column `path`."""
     for path in written["path"].to_pylist():
         yield from read_stored(path, FRONTIER)
 
@@ -257,7 +257,7 @@ def _folder(previous: Path | Round | None) -> str:
 
 
 def _parsed(command: str, options: dict[str, Any]) -> tuple[argparse.Namespace, list[str]]:
-    """The options of a command and what is left for Beam, from keyword arguments."""
+    """The options of a command, and the remaining ones for Beam, from keyword arguments."""
     parser = cli.command_parser(command, importlib.import_module(f"semrank.pipelines.{command}"))
     parser.error = _refuse  # type: ignore[method-assign]
     parsed, further = parser.parse_known_args(list(_words(options)))

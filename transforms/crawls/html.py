@@ -1,4 +1,4 @@
-"""What a crawler's snapshot needs of an HTML page: title, main text, language, links with anchors, directives."""
+"""Extracts the facts about an HTML page: title, main text, language, links with anchors, directives."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from semrank.transforms.streams.languages import language_code
 from semrank.transforms.streams.parameters import NO_RULES, ParameterRules
 
 MAX_HTML_BYTES = 4 << 20
-"""Bytes of a page that are parsed: crawlers cut pages at 1-5 MiB, and what follows is data, not text."""
+"""Maximum bytes of a page that are parsed: crawlers cut pages at 1-5 MiB, and the rest is data, not text."""
 
 MAX_TEXT_CHARS = 1 << 20
-"""Characters of a page's text that are kept: four times the longest encyclopaedia articles."""
+"""Maximum characters of a page's text: four times the longest encyclopaedia articles."""
 
 MAX_TITLE_CHARS = 1_000
-"""Characters of a title that are kept."""
+"""Maximum characters of a title."""
 
 MIN_DETECTABLE_CHARS = 40
-"""Characters of text below which a guess at its language is no better than none."""
+"""Minimum characters of a text to detect its language."""
 
 _LINKS = "a[href], area[href], frame[src], iframe[src]"
 _OTHERS = f"base[href], meta[content], link[rel][href], title, {HIDDEN}, {UNBROKEN}"
-"""Selectors of the elements that are looked at: where the page leads, and what is known of it before that."""
+"""Selectors of the elements that are read: links, and facts about the page itself."""
 
 _LETTER = "[\u0900-\u1fff\u2e80-\u2fff\u3040-\ud7ff\uf900-\ufaff]"
 _LONE_LETTER = re.compile(rf">\s*+{_LETTER}\s*+<")
-"""A letter that is an element's whole text; Resiliparse takes any single character of three bytes for a bullet."""
+"""A letter that is an element's whole text; Resiliparse treats any single character of three bytes as a bullet."""
 
 _NO_BULLET = "\ufdd0"
-"""A noncharacter, which stands beside a lone letter while the text is extracted."""
+"""A noncharacter that is added to a lone letter while the text is extracted."""
 
 _UNBROKEN = frozenset(UNBROKEN.split(", "))
 
 
 @dataclass(frozen=True)
 class HtmlPage:
-    """What was found on a page.
+    """The facts about a page.
 
     Attributes:
         title: the title, white space collapsed; None if there is none, or the page asks not to be indexed.
         text: main text without markup; None if the page has none, or asks not to be indexed.
         language: code as `language_code` gives it, from the page's `lang` attribute or else guessed from the text.
-        links: where it leads, and counters of what was left aside or cut.
+        links: its links, with counters of ignored and cut parts.
     """
 
     title: str | None
@@ -74,7 +74,7 @@ def read_html(
     rules: ParameterRules = NO_RULES,
     xml: bool = False,
 ) -> HtmlPage:
-    """Read one HTML page; any bytes give a page, if an empty one.
+    """Reads an HTML page; any bytes give a page, perhaps an empty one.
 
     Args:
         body: the page as sent, content encodings undone.
@@ -83,9 +83,9 @@ def read_html(
         robots: X-Robots-Tag headers, one a line, if any.
         refresh: value of the Refresh header, if any; counts as a refresh meta element.
         max_links: number of links after which further ones are only counted.
-        robots_name: the crawler's name, to which robots directives may speak.
+        robots_name: the crawler's name in robots directives.
         rules: the user's rules for parameters of URLs.
-        xml: whether the page is XHTML, in which each element may close itself.
+        xml: whether the page is XHTML, which has self-closing elements.
     """
     links = PageLinks(url, max_links, robots_name, rules)
     if len(body) > MAX_HTML_BYTES:
@@ -114,20 +114,20 @@ def read_html(
 
 
 def text_of_markup(markup: str) -> str:
-    """The words of a piece of HTML, as of a title or link with its tags; what exceeds a title's length is cut."""
+    """The words of a fragment of HTML, such as a title with tags, cut at the length of a title."""
     tree = HTMLTree.parse(markup[: 4 * MAX_TITLE_CHARS])
     return tree.title or (link_words(tree.body, MAX_TITLE_CHARS) or "" if tree.body is not None else "")
 
 
 def links_of_markup(markup: str, links: PageLinks) -> None:
-    """Takes the links of a piece of HTML, as of a link with its tags; what exceeds a base's length is cut."""
+    """Adds the links of a fragment of HTML, which is cut at the length of a base."""
     tree = HTMLTree.parse(markup[:MAX_BASE_CHARS])
     if tree.document is not None:
         _take_links(tree.document.query_selector_all(_LINKS).values(), links)
 
 
 class _Taken:
-    """The elements of a page that are looked at, by what they are for."""
+    """The relevant elements of a page by purpose."""
 
     def __init__(self) -> None:
         self.title: ElementNode | None = None
@@ -138,7 +138,7 @@ class _Taken:
         self._base: str | None = None
 
     def sort(self, elements: Iterable[ElementNode], links: PageLinks) -> None:
-        """Take the elements of `_OTHERS`, given in document order."""
+        """Sorts the elements of `_OTHERS`, in document order."""
         for element in elements:
             tag = element.tag or ""
             if tag == "meta":
@@ -160,7 +160,7 @@ class _Taken:
     def _meta(self, element: ElementNode, links: PageLinks) -> None:
         content = element.get_attribute("content") or ""
         links.robots.meta(element.get_attribute("name") or "", content)
-        # A browser that runs scripts never sees what stands in noscript.
+        # Browsers that run scripts ignore the content of noscript.
         if (element.get_attribute("http-equiv") or "").strip().lower() == "refresh" and not element.closest("noscript"):
             self.refreshes.append(content)
 
@@ -172,7 +172,7 @@ class _Taken:
             links.canonical_link(href)
 
     def leave_visible(self, tree: HTMLTree) -> None:
-        """Take out of the tree what is hidden, and break lines where its text would not."""
+        """Removes hidden elements from the tree, and adds line breaks that its text would lack."""
         for element in self._unbroken:
             element.before(cast(Node, tree.create_element("br")))
             element.after(cast(Node, tree.create_element("br")))
@@ -181,7 +181,7 @@ class _Taken:
 
 
 def _take_links(elements: Iterable[ElementNode], links: PageLinks) -> None:
-    """Hand on where the page leads: the elements of `_LINKS`, given in document order."""
+    """Adds the links: the elements of `_LINKS`, in document order."""
     for element in elements:
         tag = element.tag
         if tag in ("frame", "iframe"):
@@ -189,7 +189,7 @@ def _take_links(elements: Iterable[ElementNode], links: PageLinks) -> None:
         elif links.is_full:
             links.link("", None, None)
         else:
-            # Most links hold nothing but text.
+            # Most links contain only text.
             plain = tag == "a" and element.first_element_child is None
             words = element.text_content if plain else link_words(element, MAX_ANCHOR_CHARS)
             links.link(element.get_attribute("href") or "", words, element.get_attribute("rel"))
@@ -224,7 +224,7 @@ def _declared_language(tree: HTMLTree) -> str | None:
 
 
 def guess_language(text: str | None) -> str | None:
-    """The language of a text by its character n-grams; None if it is too short or the result uncertain."""
+    """The language of a text by its character n-grams; None if the text is too short or the result uncertain."""
     if text is None or len(text) < MIN_DETECTABLE_CHARS:
         return None
-    return language_code(detect_fast(text)[0])  # "unknown" is no code
+    return language_code(detect_fast(text)[0])  # "unknown" is not a code

@@ -1,4 +1,4 @@
-"""Where a page leads: its links, its own name for itself, its refresh, and what it asks of robots."""
+"""The links of a page, its canonical URL, its refresh, and its directives for robots."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from semrank.transforms.streams.urls import (
 )
 
 DEFAULT_MAX_LINKS = 2_000
-"""Links taken from a page, in document order: menus and maps of large sites stay below it, link farms don't."""
+"""Maximum links of a page, in document order: enough for menus and site maps, not for link farms."""
 
 MAX_ANCHOR_CHARS = 500
-"""Characters of an anchor text that are kept; longer ones wrap whole paragraphs, whose first words matter most."""
+"""Maximum characters of an anchor text; longer ones contain whole paragraphs, whose first words matter most."""
 
 MAX_REFRESH_SECONDS = 10
-"""Longest delay of a refresh that makes a page an alias of its target; a page shown longer is a page with a link."""
+"""Maximum delay of a refresh that makes a page an alias of its target; otherwise the refresh is a link."""
 
 MAX_BASE_CHARS = MAX_URL_CHARS
-"""Characters of a base element's reference: each link of the page would have to carry what is longer."""
+"""Maximum characters of a base element's reference, which is a part of each link of the page."""
 
 MAX_REFRESH_CHARS = 2 * MAX_URL_CHARS
-"""Characters of a refresh that are looked at."""
+"""Maximum characters of a refresh that are read."""
 
 # The HTML standard's "shared declarative refresh steps": a number, then perhaps an address behind a separator.
 _REFRESH = re.compile(r"[\t\n\f\r ]*+([0-9]*+)[0-9.]*+(?:[\t\n\f\r ]*+[;,][\t\n\f\r ]*+|[\t\n\f\r ]++)(?=.)", re.DOTALL)
 _REFRESH_LABEL = re.compile(r"url[\t\n\f\r ]*+=[\t\n\f\r ]*+", re.IGNORECASE)
 _MAX_REFRESH_DIGITS = 6
-_RELATIONS = re.compile(r"[^\s,]+")  # with commas between them, too, as Google's documentation of links has it
+_RELATIONS = re.compile(r"[^\s,]+")  # also separated by commas, as in Google's documentation of links
 _COLLECTED = ("targets", "anchors", "nofollows", "canonical", "refresh", "bad", "counters")
-_SOFT_HYPHEN = "\u00ad"  # shows only where a line breaks in a word
+_SOFT_HYPHEN = "\u00ad"  # visible only at a line break within a word
 _UNUSABLE_BASES = ("data:", "javascript:")
 
 
 class PageLinks:
-    """Collects what a page says about where it leads and how it wants to be treated.
+    """Collects the links of a page and its directives.
 
     `base` must be called before `link`, `canonical_link` and `refresh_to`, whose references are relative to it.
 
@@ -57,13 +57,13 @@ class PageLinks:
 
     Attributes:
         targets: canonical URLs of the links, in document order, repetitions included.
-        anchors: anchor text of each link, None where it has none.
+        anchors: anchor text of each link, None if it has none.
         nofollows: whether each link has nofollow.
-        canonical: canonical URL that the page names as its own, if it differs from the page's.
-        refresh: canonical URL that the page sends its visitors to by itself, if it differs from the page's.
-        robots: what the page asks of robots.
-        bad: (reason, reference) of links whose target is no usable URL although it means to be one.
-        counters: number of links left aside, by kind.
+        canonical: canonical URL that the page declares, if it differs from the page's.
+        refresh: canonical URL of the page's refresh, if it differs from the page's.
+        robots: the page's directives for robots.
+        bad: (reason, reference) of links with an invalid URL.
+        counters: number of ignored links, by kind.
         is_full: whether further links are only counted.
     """
 
@@ -92,13 +92,13 @@ class PageLinks:
         self._known: dict[str, CanonicalUrl] = {}
 
     def state(self) -> dict[str, Any]:
-        """What was collected, as values of JSON."""
+        """The collected facts as JSON values."""
         directives = {"noindex": self.noindex, "nofollow": self.nofollow}
         return {**directives, **{name: getattr(self, name) for name in _COLLECTED}}
 
     @classmethod
     def of_state(cls, url: str, state: dict[str, Any]) -> PageLinks:
-        """The links of a page of which `state` is what was collected."""
+        """The links of a page from `state`."""
         links = cls(url)
         links.robots.noindex, links.robots.nofollow = state["noindex"], state["nofollow"]
         for name in _COLLECTED:
@@ -118,7 +118,7 @@ class PageLinks:
         return self.robots.nofollow
 
     def base(self, href: str) -> None:
-        """Take the page's base element, which may itself be relative to the page (HTML: "set the frozen base URL")."""
+        """Sets the base URL, which may itself be relative to the page (HTML: "set the frozen base URL")."""
         if len(href) > MAX_BASE_CHARS:
             self.counters["base-invalid"] += 1
             return
@@ -136,13 +136,13 @@ class PageLinks:
             self._is_own_base = canonical_url(base.href, rules=self._rules).url == self._url
 
     def canonical_link(self, href: str) -> None:
-        """Take a link element with rel=canonical; the first usable one counts."""
+        """Adds a link element with rel=canonical; the first usable one counts."""
         if self.canonical is None:
             own = canonical_url(href, self._base, self._rules).url
             self.canonical = None if own == self._url else own
 
     def link(self, href: str, anchor: str | None, rel: str | None) -> None:
-        """Take a link: its reference, text and relations; where the cap is reached (`is_full`), it is only counted."""
+        """Adds a link: its reference, text and relations; above the limit (`is_full`) it is only counted."""
         if self._is_over_cap():
             return
         url, reason = plainly_resolved(href, self._root), None
@@ -164,7 +164,7 @@ class PageLinks:
             self.bad.append((reason or "url-invalid", href.strip()))
 
     def _is_over_cap(self) -> bool:
-        """Count a reference; whether it is one too many, which is counted, too."""
+        """Counts a reference; returns whether it is above the limit, and counts it as such."""
         if self.is_full:
             self.counters["links-over-cap"] += 1
             return True
@@ -173,14 +173,14 @@ class PageLinks:
         return False
 
     def frame(self, src: str) -> None:
-        """Take a frame, whose page is where this page leads; without an address it is empty."""
+        """Adds a frame as a link to its page; a frame without an address is ignored."""
         if src.strip():
             before = len(self.targets)
             self.link(src, None, None)
             self.counters["links-from-frames"] += len(self.targets) - before
 
     def refresh_to(self, content: str) -> None:
-        """Take the content of a refresh meta element or header; the first that leads elsewhere at once counts."""
+        """Adds the content of a refresh element or header; the first short one to another page counts."""
         found = parse_refresh(content)
         if found is None:
             return
@@ -198,7 +198,7 @@ class PageLinks:
 
 
 def parse_refresh(content: str) -> tuple[int, str] | None:
-    """The seconds and the address of a refresh, as the HTML standard parses it; None where it leads nowhere else."""
+    """The seconds and the address of a refresh, parsed as in the HTML standard; None if it has no address."""
     content = content[:MAX_REFRESH_CHARS]
     found = _REFRESH.match(content)
     if found is None or not (found[1] or "." in found[0]):
@@ -215,7 +215,7 @@ def parse_refresh(content: str) -> tuple[int, str] | None:
 
 
 def squeeze(text: str | None, max_chars: int) -> str | None:
-    """The text without soft hyphens, with runs of white space made one space, and cut; None where nothing is left."""
+    """The text without soft hyphens, with white space collapsed, and cut; None if it is empty."""
     if not text:
         return None
     if text.isprintable() and "  " not in text:  # neither soft hyphens nor white space but single spaces

@@ -1,16 +1,16 @@
-"""Lines of seeds files: a URL each, perhaps with what crawlers and the product's own exports write beside it.
+"""Parses lines of seeds files: a URL each, perhaps with fields of crawlers and the product's own exports.
 
-| line | taken as |
+| line | meaning |
 |---|---|
 | `URL` | the URL |
 | `URL<TAB>key=value<TAB>...` (Nutch, StormCrawler), `URL key=value` (Heritrix) | the URL |
 | `URL N` (a precedence of Heritrix), `F+ URL L URL` (a schedule) | the URL |
 | `{"url": ...}` (Scrapy), `{"known": {"info": {"url": ...}}}` (URL Frontier) | that URL |
 | `# ...`, and `# ...` behind a blank | a comment |
-| anything else | a reject: layout-unknown, json-invalid, url-missing, or what makes it no URL |
+| anything else | a reject: layout-unknown, json-invalid, url-missing, or the reason why it is not a URL |
 
-A number with a fraction or a second URL behind a comma, as tables have it (`URL,0.5`), makes a line one of unknown
-layout: it could be the end of a URL, but would then silently be another one.
+A line with a fraction or a second URL after a comma, as in tables (`URL,0.5`), has an unknown layout: as the end of
+the URL it would silently give another one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from semrank.transforms.streams.json_lines import JSON_INVALID, parse_json
 
-_LINE_END = re.compile(r"\r\n?|\n")  # other separators of Unicode are a part of the line
+_LINE_END = re.compile(r"\r\n?|\n")  # other Unicode separators are part of the line
 _BLANK = re.compile(r"[ \t]+")
 _COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*")
 _MEMBER = re.compile(r"[^\s=]+=[^\t]*")
@@ -31,11 +31,11 @@ _WITH_FIELDS = re.compile(r".*[,;](?:-?[0-9]*\.[0-9]+(?:[Ee][+-]?[0-9]+)?|https?
 
 
 class Seed(NamedTuple):
-    """What a line holds.
+    """The content of a line.
 
     Attributes:
-        url: the URL as written; None where there is none.
-        reason: why there is none; None where there is one.
+        url: the URL as written, or None.
+        reason: why there is no URL, or None.
         line: the line without a comment.
     """
 
@@ -45,7 +45,7 @@ class Seed(NamedTuple):
 
 
 def read_seeds(text: str) -> list[Seed]:
-    """The seeds of a file; lines that are blank or comments are left out."""
+    """The seeds of a file, without blank lines and comments."""
     lines = (_COMMENT.sub("", line, count=1).strip() for line in _LINE_END.split(text.removeprefix("\ufeff")))
     return [_seed(line) for line in lines if line]
 
@@ -64,7 +64,7 @@ def _seed(line: str) -> Seed:
 
 
 def _is_metadata(separator: str, text: str) -> bool:
-    """Whether what follows a URL is `key=value` fields, or a number alone."""
+    """Whether the rest of a line after a URL is `key=value` fields, or a number."""
     if separator == "\t" or "\t" in text:
         return all(_MEMBER.fullmatch(field.strip()) for field in text.split("\t") if field.strip())
     words = text.split()
