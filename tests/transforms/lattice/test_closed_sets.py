@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from semrank.transforms.lattice.closed_sets import Kernel, choose_kernel, closed
 from semrank.transforms.lattice.context import FormalContext, enumeration_yields_top, top_concept
 from semrank.transforms.lattice.search_space import RankedContext
 from tests.transforms.lattice.oracle import (
+    Pair,
     check,
     concepts_by_definition,
     concepts_by_intersection,
@@ -108,11 +110,17 @@ LARGER: dict[str, dict[str, Any]] = {
 }
 
 
+@cache
+def larger(name: str, min_support: int) -> tuple[FormalContext, set[Pair]]:
+    """A larger context and its concepts, which each kernel has to find."""
+    context = topical_context(seed=len(name), **LARGER[name])
+    return context, concepts_by_intersection(context, min_support)
+
+
 @pytest.mark.parametrize("min_support", [1, 2, 7])
 @pytest.mark.parametrize("name", LARGER)
 def test_larger_contexts_by_intersection(name: str, min_support: int, kernel: Kernel) -> None:
-    context = topical_context(seed=len(name), **LARGER[name])
-    expected = concepts_by_intersection(context, min_support)
+    context, expected = larger(name, min_support)
     assert len(expected) > 20
     check(listed(closed_sets(context, min_support=min_support, kernel=kernel)), expected)
 
