@@ -6,6 +6,7 @@ arguments, its folder and its three streams over, and ends with the exit status 
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -39,6 +40,7 @@ def serve(address: str) -> None:
     """Serves commands until the process is ended; the socket is there when it is ready."""
     for name in (*(f"semrank.pipelines.{command}" for command in cli.COMMANDS), "semrank.pipelines.runtime"):
         importlib.import_module(name)
+    gc.freeze()  # what all commands share is neither searched for garbage nor copied
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address + ".new")
         listener.listen()
