@@ -21,7 +21,7 @@ from tests.support.strategies import HOST, START, WORDS
 
 REPETITIONS = int(os.environ.get("SEMRANK_REPETITIONS", "6"))
 TWO_PROCESSES = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
-RUNNERS = 5
+RUNNERS = 6
 """Of so many repetitions one has two worker processes, one runs on Prism where that is there, the others locally."""
 
 TABLES = ("frontier", "keywords", "relations", "base_concepts", "harvest", "rejects")
@@ -97,9 +97,9 @@ def prism(request: pytest.FixtureRequest) -> str | None:
 
 
 def runner_options(number: int, prism: str | None) -> tuple[str, ...]:
-    if number % RUNNERS == RUNNERS - 1:
+    if number % RUNNERS == 0:
         return TWO_PROCESSES
-    if number % RUNNERS == RUNNERS - 2 and prism is not None:
+    if number % RUNNERS == 1 and prism is not None:
         return ("--runner=PrismRunner", f"--prism_location={prism}", "--prism_log_level=error")
     return ()
 

@@ -85,16 +85,23 @@ def run_rank(snapshot: Path, seeds: Path, output: Path, *options: str) -> int:
     return main(["rank", *inputs, *PAPER, *options])
 
 
-def test_lattices_of_p13_example_5(snapshot: Path, seeds: Path, tmp_path: Path) -> None:
-    assert run_rank(snapshot, seeds, tmp_path / "round", "--write-lattices") == 0
-    base = read_rows(tmp_path / "round" / "base_concepts")
+@pytest.fixture(scope="module")
+def ranked(snapshot: Path, seeds: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A round with all of its tables."""
+    folder = tmp_path_factory.mktemp("ranked") / "round"
+    assert run_rank(snapshot, seeds, folder, "--write-lattices") == 0
+    return folder
+
+
+def test_lattices_of_p13_example_5(ranked: Path) -> None:
+    base = read_rows(ranked / "base_concepts")
     assert {frozenset(row["intent"]) for row in base} == {
         frozenset({"spider"}),
         frozenset({"internet", "spider"}),
         frozenset({"ontology", "spider"}),
         frozenset({"internet", "ontology", "spider"}),
     }
-    current = read_rows(tmp_path / "round" / "current_concepts")
+    current = read_rows(ranked / "current_concepts")
     # 18 concepts, of which the bottom has an empty extent and is not enumerated.
     assert len(current) == 17
     assert all(row["support"] == len(row["extent"]) for row in base + current)
@@ -102,9 +109,8 @@ def test_lattices_of_p13_example_5(snapshot: Path, seeds: Path, tmp_path: Path) 
     assert [row["extent"] for row in top] == [[url(number) for number in range(4, 9)]]
 
 
-def test_frontier_is_ordered_explained_and_complete(snapshot: Path, seeds: Path, tmp_path: Path) -> None:
-    assert run_rank(snapshot, seeds, tmp_path / "round") == 0
-    rows = read_rows(tmp_path / "round" / "frontier")
+def test_frontier_is_ordered_explained_and_complete(ranked: Path) -> None:
+    rows = read_rows(ranked / "frontier")
     assert sorted(row["url"] for row in rows) == [url(number) for number in range(4, 9)]
     assert [row["rank"] for row in rows] == [1, 2, 3, 4, 5]
     assert [(-row["score"], row["url"]) for row in rows] == sorted((-row["score"], row["url"]) for row in rows)
@@ -115,25 +121,31 @@ def test_frontier_is_ordered_explained_and_complete(snapshot: Path, seeds: Path,
     assert by_url[url(4)]["base_clicks"] == 1
     assert by_url[url(5)]["base_links"] == 2
     assert all(row["selected"] == (row["score"] > 0.45) for row in rows)
-    manifest = json.loads((tmp_path / "round" / "manifest.json").read_text(encoding="utf-8"))
+    manifest = json.loads((ranked / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["kind"] == "round"
     assert manifest["rows"]["frontier"] == 5
     assert manifest["parameters"]["profile"] == "paper-2013"
 
 
+@pytest.fixture(scope="module")
+def one_partition(snapshot: Path, seeds: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("one") / "round"
+    assert run_rank(snapshot, seeds, folder, "--max-per-host", "3") == 0
+    return folder
+
+
 @pytest.mark.parametrize("partitions", [2, 7])
 def test_bytes_do_not_depend_on_partitions_or_order(
-    snapshot: Path, seeds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int
+    one_partition: Path, seeds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int
 ) -> None:
-    assert run_rank(snapshot, seeds, tmp_path / "one", "--max-per-host", "3") == 0
     shuffled = write_snapshot(tmp_path / "shuffled", P13_PAGES[::-1], P13_LINKS[::-1], P13_CLICKS[::-1], files=3)
     monkeypatch.setattr(rank, "partition_count", lambda _: partitions)
     assert run_rank(shuffled, seeds, tmp_path / "many", "--max-per-host", "3") == 0
     for table in ("frontier", "keywords", "relations", "rejects"):
-        one, many = (sorted((tmp_path / name / table).glob("*.parquet")) for name in ("one", "many"))
+        one, many = (sorted((folder / table).glob("*.parquet")) for folder in (one_partition, tmp_path / "many"))
         assert [path.name for path in one] == [path.name for path in many]
         assert [path.read_bytes() for path in one] == [path.read_bytes() for path in many]
-    assert sorted(map(str, read_rows(tmp_path / "one" / "base_concepts"))) == sorted(
+    assert sorted(map(str, read_rows(one_partition / "base_concepts"))) == sorted(
         map(str, read_rows(tmp_path / "many" / "base_concepts"))
     )
 
@@ -155,26 +167,8 @@ def test_exchanged_conditional_databases_give_the_same_bytes(
         assert [path.read_bytes() for path in held] == [path.read_bytes() for path in spread]
 
 
-def test_two_processes_give_the_same_bytes(snapshot: Path, seeds: Path, tmp_path: Path) -> None:
-    assert run_rank(snapshot, seeds, tmp_path / "one") == 0
-    assert (
-        run_rank(
-            snapshot,
-            seeds,
-            tmp_path / "two",
-            "--direct_num_workers=2",
-            "--direct_running_mode=multi_processing",
-        )
-        == 0
-    )
-    assert (tmp_path / "one" / "frontier" / "part-00000.parquet").read_bytes() == (
-        tmp_path / "two" / "frontier" / "part-00000.parquet"
-    ).read_bytes()
-
-
-def test_records_and_groups_stay_inside_the_bounds(snapshot: Path, seeds: Path, tmp_path: Path) -> None:
-    assert run_rank(snapshot, seeds, tmp_path / "round") == 0
-    stages = json.loads((tmp_path / "round" / "manifest.json").read_text(encoding="utf-8"))["stages"]
+def test_records_and_groups_stay_inside_the_bounds(ranked: Path) -> None:
+    stages = json.loads((ranked / "manifest.json").read_text(encoding="utf-8"))["stages"]
     exchanges = {name: stage for name, stage in stages.items() if stage["largest_group_bytes"]}
     assert {"describe URLs", "link clicks", "write frontier", "join scores"} <= set(exchanges)
     for name, stage in exchanges.items():
