@@ -15,7 +15,7 @@ from tests.support.sample import ingest_sample
 
 
 def test_thresholds_are_judged_by_the_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    snapshot = Path(ingest_sample(tmp_path))
+    snapshot = ingest_sample(tmp_path)
     topics = tmp_path / "web" / "topics.parquet"
     labels = pq.read_table(topics)
     pages = labels.filter([topic == "birds" for topic in labels["topic"].to_pylist()])

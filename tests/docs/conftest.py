@@ -8,14 +8,14 @@ import pytest
 
 from semrank.pipelines.cli import main
 from tests.support.plots import without_plots
-from tests.support.sample_snapshot import make_sample_snapshot
+from tests.support.sample import ingest_sample
 
 
 @pytest.fixture(scope="session")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with web/, snapshot/, round-0000/, round-0001/ and evaluation/ of the sample."""
     folder = tmp_path_factory.mktemp("chain")
-    snapshot = str(make_sample_snapshot(folder))
+    snapshot = str(ingest_sample(folder))
     first, second = str(folder / "round-0000"), str(folder / "round-0001")
     seeds, topics = str(folder / "web/seeds.txt"), str(folder / "web/topics.parquet")
     assert main(["rank", "--snapshot", snapshot, "--seeds", seeds, "--output", first, "--quiet"]) == 0

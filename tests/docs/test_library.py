@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.blocks import ROOT
-from tests.support.sample_snapshot import make_sample_snapshot
+from tests.support.sample import ingest_sample
 
 PAGE = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
@@ -18,7 +18,7 @@ SHOWN = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
 
 
 def test_the_page_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_sample_snapshot(tmp_path)
+    ingest_sample(tmp_path)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in BLOCKS:

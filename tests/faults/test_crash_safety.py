@@ -22,6 +22,7 @@ from semrank.pipelines.cli import main
 from semrank.pipelines.locks import LOCK
 from semrank.transforms.columnar.files import MANIFEST
 from tests.faults.killing import Kept, Run, Step, run
+from tests.support.sample import ingest_sample
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_KILLS = "2"
@@ -74,13 +75,11 @@ def told_by(root: Path, folder: str) -> dict[str, object]:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("crash")
-    assert main(["sample", "--output", str(folder / "web"), "--quiet"]) == 0
+    ingest_sample(folder)
     for page in ("index", "net/a", "net/b", "fs/a"):
         path = folder / "manuals" / f"{page}.html"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f'<title>{page}</title><p>About {page}.</p><a href="/net/a.html">net</a>', encoding="utf-8")
-    logs = ["--warc", str(folder / "web" / "warc" / "*"), "--clicks", str(folder / "web" / "clicks" / "*")]
-    assert main(["ingest", *logs, "--output", str(folder / "snapshot"), "--quiet"]) == 0
     return folder
 
 
@@ -268,7 +267,7 @@ def test_of_two_runs_into_one_folder_one_wins(place: Path, tmp_path: Path) -> No
     loser = errors[[run.returncode for run in runs].index(2)]
     assert "another run" in loser or "holds a finished result" in loser
     alone = tmp_path / "alone"
-    finished(commands(place, alone)["rank"])
+    assert main([*commands(place, alone)["rank"], "--quiet"]) == 0
     assert content(tmp_path / "round") == content(alone)
 
 
@@ -356,7 +355,7 @@ def test_a_disk_that_is_full_or_read_only_fails_the_run(
         return [*commands(place, output)[name], *(QUICK if name == "rank" else [])]
 
     whole = tmp_path / "whole"
-    finished(arguments(whole))
+    assert main([*arguments(whole), "--quiet"]) == 0
     size = sum(len(file) for file in content(whole).values())
     output = disk(f"size={size // 2 // 4096 * 4}k") / "output"
     told = check_failed(command(arguments(output)), output, 1)

@@ -27,7 +27,7 @@ DASHBOARD = Path(__file__).resolve().parents[2] / "deploy" / "grafana" / "semran
 def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two rounds of the sample web, an unfinished third, and a snapshot, all in one folder."""
     folder = tmp_path_factory.mktemp("crawl")
-    snapshot = ingest_sample(folder)
+    snapshot = str(ingest_sample(folder))
     common = ["rounds", "--snapshot", snapshot, "--seeds", f"{folder}/web/seeds.txt", "--max-urls", "10", "--quiet"]
     metrics = ["--metrics", str(folder / "semrank.prom"), "--no-semrank-terms"]
     assert main([*common, "--rounds", "2", "--output", str(folder / "rounds"), *metrics]) == 0

@@ -13,6 +13,7 @@ import pytest
 from semrank.pipelines import rank
 from semrank.pipelines.cli import main
 from semrank.pipelines.local import runner
+from tests.support.sample import ingest_sample
 
 TWO_PROCESSES = ("--workers=2",)
 TWO_OF_BEAM = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
@@ -64,11 +65,8 @@ def check_bounds(folder: Path) -> None:
 
 @pytest.mark.parametrize(("profile", "processes"), [("focused", TWO_OF_BEAM), ("paper-2013", TWO_PROCESSES)])
 def test_sample(profile: str, processes: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    web, snapshot = tmp_path / "web", tmp_path / "snapshot"
-    assert main(["sample", "--output", str(web), "--quiet"]) == 0
-    sources = ["--warc", f"{web}/warc/*", "--clicks", f"{web}/clicks/*"]
-    assert main(["ingest", *sources, "--output", str(snapshot), "--quiet"]) == 0
-    check_all_equal(snapshot, web / "seeds.txt", tmp_path, monkeypatch, "--profile", profile, processes=processes)
+    snapshot, seeds = ingest_sample(tmp_path), tmp_path / "web" / "seeds.txt"
+    check_all_equal(snapshot, seeds, tmp_path, monkeypatch, "--profile", profile, processes=processes)
     check_bounds(snapshot)
     check_bounds(tmp_path / "one")
 

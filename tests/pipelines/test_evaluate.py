@@ -23,7 +23,7 @@ from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from tests.support.hostile_inputs import damaged_group
 from tests.support.plots import without_plots
-from tests.support.sample_snapshot import make_sample_snapshot
+from tests.support.sample import ingest_sample
 from tests.support.snapshots import read_rows, table_of, write_snapshot
 
 Rows = list[dict[str, Any]]
@@ -224,7 +224,7 @@ def plots(request: pytest.FixtureRequest) -> Iterator[None]:
 def sample(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Arguments for the sample, with two of its topics."""
     folder = tmp_path_factory.mktemp("sample")
-    snapshot = make_sample_snapshot(folder)
+    snapshot = ingest_sample(folder)
     topics = pq.read_table(folder / "web" / "topics.parquet")
     few = topics.filter(pa.compute.is_in(topics["topic"], pa.array(["birds", "sailing"])))
     pq.write_table(few, folder / "topics.parquet")

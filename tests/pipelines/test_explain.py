@@ -43,7 +43,7 @@ RANKERS = (
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A first round of the sample web, and one by SemRank of P13."""
     folder = tmp_path_factory.mktemp("explain")
-    web, snapshot = f"{folder}/web", ingest_sample(folder)
+    web, snapshot = f"{folder}/web", str(ingest_sample(folder))
     seeds = ["--seeds", f"{web}/seeds.txt", "--ranker", "cosine", "--max-urls", "12", "--recrawl"]
     assert main(["rank", "--snapshot", snapshot, *seeds, "--output", f"{folder}/first", "--quiet"]) == 0
     rank(folder, "paper-2013", "--write-lattices", "--max-per-host", "3")

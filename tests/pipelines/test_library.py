@@ -18,14 +18,14 @@ import semrank
 from semrank.pipelines.cli import main
 from semrank.pipelines.runtime import DEFAULT_RUNNER
 from semrank.transforms.columnar.parquet import write_parquet
-from tests.support.sample_snapshot import make_sample_snapshot
+from tests.support.sample import ingest_sample
 from tests.support.snapshots import read_rows
 
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("library")
-    make_sample_snapshot(folder)
+    ingest_sample(folder)
     seeds = folder / "web" / "seeds.txt"
     command = ["rank", "--snapshot", str(folder / "snapshot"), "--seeds", str(seeds), "--output", str(folder / "round")]
     assert main([*command, "--max-urls", "10", "--no-semrank-terms", "--quiet"]) == 0

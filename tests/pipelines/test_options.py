@@ -23,7 +23,7 @@ from semrank.pipelines.config import RoundConfig, round_config, unused_options
 from semrank.pipelines.config_file import MAX_BYTES, file_arguments
 from semrank.pipelines.options import declared, option_name
 from semrank.schemas.errors import InputError
-from tests.support.sample_snapshot import make_sample_snapshot
+from tests.support.sample import ingest_sample
 
 OPTIONS = declared(RoundConfig)
 
@@ -99,7 +99,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_file_gives_options_and_the_command_line_goes_before(
     folder: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    snapshot = make_sample_snapshot(tmp_path_factory.mktemp("sample"))
+    snapshot = ingest_sample(tmp_path_factory.mktemp("sample"))
     seeds = snapshot.parent / "web" / "seeds.txt"
     capsys.readouterr()
     (folder / "semrank.toml").write_text(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from semrank.pipelines.cli import main
-from tests.support.sample_snapshot import make_sample_snapshot
+from tests.support.sample import ingest_sample
 
 STAGE = re.compile(r" *(\d+)\. (.+)")
 READ = re.compile(r" +(?:read|exchange|broadcast): (.+)")
@@ -17,7 +17,7 @@ READ = re.compile(r" +(?:read|exchange|broadcast): (.+)")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plan")
-    make_sample_snapshot(folder)
+    ingest_sample(folder)
     return folder
 
 

@@ -17,7 +17,7 @@ from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking import registry
 from semrank.transforms.replay.web import Web
 from tests.support.plots import without_plots
-from tests.support.sample_snapshot import make_sample_snapshot
+from tests.support.sample import ingest_sample
 from tests.support.snapshots import read_rows
 
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
@@ -31,7 +31,7 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.fixture(scope="module")
 def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_sample_snapshot(tmp_path_factory.mktemp("sample"))
+    return ingest_sample(tmp_path_factory.mktemp("sample"))
 
 
 @pytest.mark.parametrize(("ranker", "options"), OPTIONS)

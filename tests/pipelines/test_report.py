@@ -28,7 +28,7 @@ from tests.support.sample import ingest_sample
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two rounds of the sample web; the second goes on from the first."""
     folder = tmp_path_factory.mktemp("report")
-    web, snapshot = f"{folder}/web", ingest_sample(folder)
+    web, snapshot = f"{folder}/web", str(ingest_sample(folder))
     common = ["rank", "--snapshot", snapshot, "--profile", "paper-2013", "--max-urls", "10", "--recrawl", "--quiet"]
     assert main([*common, "--seeds", f"{web}/seeds.txt", "--output", str(folder / "first")]) == 0
     assert main([*common, "--previous", str(folder / "first"), "--output", str(folder / "second")]) == 0

@@ -20,7 +20,7 @@ ROWS = "[...document.querySelectorAll('#top tr.row')]"
 def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """The page of a round of the sample web with concepts, and its data."""
     folder = tmp_path_factory.mktemp("browser")
-    snapshot, round_folder, page = ingest_sample(folder), str(folder / "round"), folder / "round.html"
+    snapshot, round_folder, page = str(ingest_sample(folder)), str(folder / "round"), folder / "round.html"
     command = ["rank", "--snapshot", snapshot, "--seeds", f"{folder}/web/seeds.txt", "--profile", "topic"]
     assert main([*command, "--max-urls", "9", "--output", round_folder, "--quiet"]) == 0
     assert main(["report", "--round", round_folder, "--output", str(page), "--quiet"]) == 0

@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from semrank.pipelines.cli import main
-from tests.support.sample_snapshot import make_sample_snapshot
+from tests.support.sample import ingest_sample
 
 
 @pytest.fixture(scope="module")
 def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_sample_snapshot(tmp_path_factory.mktemp("topic"))
+    return ingest_sample(tmp_path_factory.mktemp("topic"))
 
 
 def rank(snapshot: Path, seeds: list[str], output: Path) -> None:

@@ -20,7 +20,7 @@ from semrank.pipelines import rank
 from semrank.pipelines.cli import main
 from semrank.pipelines.local import options, runner
 from semrank.pipelines.local.runner import LocalRunner
-from tests.support.sample_snapshot import make_sample_snapshot
+from tests.support.sample import ingest_sample
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A snapshot of the sample, and its seeds."""
     folder = tmp_path_factory.mktemp("local")
-    return make_sample_snapshot(folder), folder / "web" / "seeds.txt"
+    return ingest_sample(folder), folder / "web" / "seeds.txt"
 
 
 def arguments(sample: tuple[Path, Path], output: Path, *more: str) -> list[str]:

@@ -18,7 +18,7 @@ from semrank.transforms.replay import semrank_local
 from semrank.transforms.replay.replay import Moment
 from semrank.transforms.replay.semrank_local import ClickLog, SemRankCrawler, SemRankWeb, make_round, score_round
 from tests.pipelines.test_definitions import random_web
-from tests.support.sample_snapshot import make_sample_snapshot
+from tests.support.sample import ingest_sample
 from tests.support.snapshots import read_rows, table_of, write_snapshot
 
 Rows = list[dict[str, Any]]
@@ -76,7 +76,7 @@ def test_rounds_of_given_keywords(seed: int, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rows, Rows, Rows, list[str]]:
     """The sample with its texts, anchors and clicks, and a queue."""
-    snapshot = make_sample_snapshot(tmp_path_factory.mktemp("sample"))
+    snapshot = ingest_sample(tmp_path_factory.mktemp("sample"))
     pages, links, clicks = (read_rows(snapshot / name) for name in ("pages", "links", "clicks"))
     return pages, links, clicks, [page["url"] for page in pages[:40:10]]
 
