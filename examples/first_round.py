@@ -1,4 +1,4 @@
-"""The whole way once: makes the sample web, ingests it, ranks one round, and explains its first URL.
+"""The whole way once: makes the sample web, ingests it, ranks one round, and explains the best URL to fetch.
 
 Run it from the checkout: `python -m examples.first_round [FOLDER]`; what it makes stays in FOLDER (default: out).
 """
@@ -9,6 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from semrank.pipelines.cli import main
@@ -29,7 +30,8 @@ def first_round(folder: Path) -> int:
         status = main(step)
         if status:
             return status
-    best = pq.read_table(f"{output}/frontier/part-00000.parquet", columns=["url"])["url"][0].as_py()
+    frontier = pq.read_table(f"{output}/frontier", columns=["url"], filters=pc.field("selected"))
+    best = frontier["url"][0].as_py()
     print(f"\n$ semrank explain --round {output} {best}", flush=True)
     return main(["explain", "--round", output, best])
 

@@ -152,7 +152,7 @@ log = logging.getLogger(NAMESPACE)
 class SummaryOptions:
     """Options of a round's summary."""
 
-    top: int = option(SHOWN_URLS, "show the N best URLs in the summary", metavar="N", low=0)
+    top: int = option(SHOWN_URLS, "show the N best selected URLs in the summary", metavar="N", low=0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow.compute as pc
+
 from semrank.pipelines import folders
 from semrank.pipelines.answers import counted
 from semrank.pipelines.config import RoundConfig
@@ -32,7 +34,7 @@ def round_scale(output: str) -> dict[str, float]:
 def round_summary(
     output: str, config: RoundConfig, manifest: dict[str, Any], scale: dict[str, float], *, seconds: float, top: int
 ) -> str:
-    """The best URLs, what was selected, and what was held back.
+    """The best of the selected URLs, or of all if none is selected; what was selected, and what was held back.
 
     Args:
         output: the round's folder.
@@ -42,11 +44,15 @@ def round_summary(
         seconds: how long the pipeline ran.
         top: how many URLs are shown.
     """
-    selection, best, rows = Selection(), list[dict[str, Any]](), manifest["rows"]
+    selection, rows = Selection(), manifest["rows"]
+    best, selected_best = list[dict[str, Any]](), list[dict[str, Any]]()
     for table in folders.read_parts(output, _SHOWN):
         selection.add(table)
         best += table.slice(0, top - len(best)).to_pylist()
-    lines = [*_top_lines(best, config), ""] if best else []
+        chosen = table.filter(pc.is_null(table["held_back"]))
+        selected_best += chosen.slice(0, top - len(selected_best)).to_pylist()
+    shown = selected_best or best
+    lines = [*_top_lines(shown, config), ""] if shown else []
     selected = f"{selection.selected:,} selected{_kinds(selection)}"
     lines.append(f"{output}: {counted(rows['frontier'], 'URL')} ranked, {selected}, in {seconds:.1f} s")
     topic = manifest["inputs"].get("topic")
@@ -103,11 +109,17 @@ def _threshold_line(threshold: float | None, config: RoundConfig, scale: dict[st
 
 def _top_lines(top: list[dict[str, Any]], config: RoundConfig) -> list[str]:
     concepts = config.ranker == "semrank" and config.compares_rounds
-    lines = [f"{'rank':>6}  {'score':>6}  {'  ext    int  ' if concepts else ''}sel  url"]
+    held = max(len(row["held_back"] or "") for row in top)
+    width = max(held, len("held back")) if held else 0
+    lines = [f"{'rank':>6}  {'score':>6}{'    ext    int' if concepts else ''}{_column('held back', width)}  url"]
     for row in top:
-        values = f"{row['extension']:.3f}  {row['intension']:.3f}  " if concepts else ""
-        mark = " * " if row["held_back"] is None else "   "
-        lines.append(f"{row['rank']:>6}  {row['score']:.4f}  {values}{mark}  {row['url']}")
+        values = f"  {row['extension']:.3f}  {row['intension']:.3f}" if concepts else ""
+        lines.append(f"{row['rank']:>6}  {row['score']:.4f}{values}{_column(row['held_back'], width)}  {row['url']}")
         if row["reasons"]:
-            lines.append(" " * 21 + main_reason(row["reasons"]))
+            lines.append(" " * 16 + main_reason(row["reasons"]))
     return lines
+
+
+def _column(text: str | None, width: int) -> str:
+    """A text in a column of a width, none of 0."""
+    return f"  {text or '':<{width}}" if width else ""

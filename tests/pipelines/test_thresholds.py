@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from semrank.pipelines.cli import main
@@ -59,3 +60,26 @@ def test_the_summary_says_which_threshold_was_used(
     manifest = json.loads((output / "manifest.json").read_text(encoding="utf-8"))
     named = line.split()[1].strip(",:")
     assert manifest["threshold"] == (None if named == "none" else float(named))
+
+
+@pytest.mark.parametrize(
+    ("options", "held_back"),
+    [(["--max-urls", "1"], False), (["--threshold", "0", "--top", "1"], False), (["--threshold", "0.999"], True)],
+)
+def test_the_summary_lists_what_is_selected_or_why_nothing_is(
+    options: list[str], held_back: bool, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "round"
+    start = ["--snapshot", f"{place}/snapshot", "--previous", f"{place}/first"]
+    assert main(["rank", *start, *options, "--output", str(output)]) == 0
+    rows = pq.read_table(output / "frontier").to_pylist()
+    shown = rows if held_back else [row for row in rows if row["held_back"] is None]
+    top = int(options[-1]) if "--top" in options else len(shown)
+    assert shown
+    expected = [
+        [str(row["rank"]), f"{row['score']:.4f}", *([row["held_back"]] if held_back else []), row["url"]]
+        for row in shown[:top]
+    ]
+    found = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [words for words in found if words[-1:] and words[-1].startswith(SITE)] == expected
+    assert (["rank", "score", "held", "back", "url"] in found) == held_back
