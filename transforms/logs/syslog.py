@@ -1,4 +1,7 @@
-"""The header that syslog puts before each line of a log that it carries (RFC 3164 and 5424, and rsyslog's files)."""
+"""The header that syslog puts before each line of a log that it carries (RFC 3164 and 5424, and rsyslog's files).
+
+Containers' runtimes do the same: time, stream and a tag for whole lines (Kubernetes, "CRI container log format").
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from semrank.transforms.streams.spans import Lines
 _HEADER = re.compile(
     rb"(?:<[0-9]{1,3}>)?(?:[JFMASOND][a-z]{2} [ 0-9][0-9] [0-9:]{8}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[!-~]{8,30})"
     rb" [!-~]{1,255} [^\s:\[\]]{1,48}(?:\[[0-9]{1,10}\])?: ?"
+    rb"|[0-9]{4}-[0-9]{2}-[0-9]{2}T[!-~]{8,30} (?:stdout|stderr) [FP] "
     rb"|<[0-9]{1,3}>1 [!-~]{1,64} [!-~]{1,255} [!-~]{1,48} [!-~]{1,128} [!-~]{1,32} "
     rb"(?:-|(?:\[[^\]]{0,500}\]){1,9}) (?:\xef\xbb\xbf)?"
 )

@@ -300,12 +300,13 @@ def test_a_space_is_a_plus_in_the_user_agent_of_iis() -> None:
     [
         *("Mar  2 10:00:00 web1 nginx: ", "<190>Mar 12 10:00:00 web1 nginx: ", "Oct 11 22:14:15 web1 httpd[99]:"),
         *("2024-03-12T10:00:00.123456+01:00 web1 nginx: ", "<190>1 2024-03-12T10:00:00Z web1 nginx - - - "),
+        "2024-03-12T10:00:00.123456789Z stdout F ",
         '<165>1 2003-10-11T22:14:15.003Z web1 nginx 12 ID47 [a@1 b="c"][d@2 e="f"] \ufeff',
     ],
 )
 @pytest.mark.parametrize("name", ["combined", "nginx-json"])
 def test_lines_that_syslog_carried(header: str, name: str) -> None:
-    """RFC 3164, 4 and RFC 5424, 6; nginx writes the first (`access_log syslog:`). They were taken for the client."""
+    """RFC 3164, 4 (so nginx with `access_log syslog:`); RFC 5424, 6; Kubernetes, "CRI container log format"."""
     entry = {"remote_addr": "203.0.113.7", "request": "GET /a HTTP/1.1", "time_local": "10/Feb/2012:21:42:07 +0000"}
     line = combined_line() if name == "combined" else json.dumps(entry | {"status": 200, "host": "www.example.com"})
     bare, carried = (read_all(name, f"{text}\n".encode()) for text in (line, header + line))
