@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,6 @@ ID_BYTES = 16
 _SEPARATOR = b"\0"
 _LONE_ADDRESS = r"^[0-9A-Fa-f.]+$"  # the usual client, which needs no second look
 _BETWEEN_CLIENTS = re.compile(rb"(?:[\s,;|()\"'+]|%20|%2c|for=)+", re.IGNORECASE)
-_MAPPED = re.compile(rb"::ffff:(?=[0-9]+\.)", re.IGNORECASE)  # an IPv4 address as a socket of IPv6 has it
 _WITH_PORT = re.compile(rb"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+")
 _HIDDEN_CLIENTS = frozenset({b"", b"-", b"unknown"})
 
@@ -104,12 +103,20 @@ def first_client(value: bytes) -> bytes:
         value: one address or name, or several, separated by commas or blanks, each perhaps in parentheses.
     """
     words = [word for word in _BETWEEN_CLIENTS.split(value) if word.lower() not in _HIDDEN_CLIENTS]
-    return _first_address(words) or _MAPPED.sub(b"", words[0] if words else value)
+    return _first_address(words) or (words[0] if words else value)
 
 
 def _first_address(words: Iterable[bytes]) -> bytes | None:
     address = next(filter(None, map(address_of, words)), None)
-    return None if address is None else _MAPPED.sub(b"", address)
+    return None if address is None else _in_one_form(address)
+
+
+def _in_one_form(address: bytes) -> bytes:
+    """An address as RFC 5952 writes it; one of IPv4 as a socket of IPv6 has it, without what is added there."""
+    bare, percent, zone = address.decode("ascii").partition("%")
+    parsed = ip_address(bare)
+    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
+    return f"{mapped or parsed}{percent}{zone}".encode()
 
 
 def forwarded_clients(client: pa.BinaryArray, forwarded: pa.BinaryArray) -> pa.BinaryArray:

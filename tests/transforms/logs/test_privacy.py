@@ -38,6 +38,9 @@ FIRST, SECOND, THIRD, SIXTH = "203.0.113.9", "198.51.100.7", "192.0.2.33", "2001
         (f'For="{FIRST}:4711";proto=https, for={SECOND}', FIRST),
         (f"::ffff:{FIRST}", FIRST),
         (f"[::FFFF:{FIRST}]:443, {SECOND}", FIRST),
+        (f"0:0:0:0:0:ffff:{FIRST}", FIRST),
+        ("2001:0DB8:0:0:0:0:0:0001", "2001:db8::1"),  # RFC 5952: one form of an address's many
+        ("FE80::1%eth0", "fe80::1%eth0"),
         ("pc-7.example.net", "pc-7.example.net"),
         ("unknown, pc-7.example.net", "pc-7.example.net"),
         ("unknown", "unknown"),
