@@ -6,7 +6,8 @@
 # FOLDER/snapshots/NAME are finished snapshots in the order of their names, one a night; FOLDER/rounds/NAME is the round
 # of snapshot NAME; FOLDER/seeds.txt starts the first round. A night that was missed is caught up with: every snapshot
 # without a finished round gets one, the oldest first. A lock keeps two runs apart. ENVIRONMENT may set SEMRANK (the
-# command), OPTIONS (more options of `semrank rank`, a runner for one), KEEP (rounds and snapshots that are kept).
+# command), OPTIONS (more options of `semrank rank`: a runner, or --max-urls, without which a crawl ends once no score
+# reaches --precision), KEEP (rounds and snapshots that are kept).
 set -euo pipefail
 
 folder=${1:?usage: next_round.sh FOLDER [ENVIRONMENT]}
