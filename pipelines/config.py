@@ -34,7 +34,7 @@ PROFILES: dict[str, dict[str, Any]] = {
 
 DEFAULT_PROFILE = "focused"
 TOPIC_THRESHOLD = 0.35
-"""gamma of SemRank by the topic's lattice where none is given."""
+"""Threshold of SemRank by the topic's lattice where none is given."""
 
 PAPER_PROFILES = ("paper-2013", "paper-2008", "formica-2006")
 LEVELS = ("page", "host")

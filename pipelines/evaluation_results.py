@@ -20,7 +20,7 @@ HARVEST_PAGES = 100
 """Pages after which the summary has the harvest rate, or the budget if it is smaller."""
 
 THRESHOLDS = np.round(np.linspace(0, 1, 21), 2)
-"""Gammas of the sweep; P13 tries every other one."""
+"""Thresholds of the sweep; P13 tries every other one."""
 
 MEASURES = ("harvest", "recall", "f_measure", "harvest_area", "seconds")
 

@@ -65,7 +65,7 @@ class Limits:
     """What a round may select.
 
     Attributes:
-        threshold: gamma; only scores above it are selected; None for no threshold.
+        threshold: only scores above it are selected; None for no threshold.
         max_urls: largest number of URLs, or None.
         max_per_host: largest number of URLs of a host, or None.
         max_per_domain: largest number of URLs of a registrable domain, or None.

@@ -51,7 +51,7 @@ class Ranker:
         memory: what its steps hold whole on a worker.
         module: module of `transforms.ranking` with `rank(facts)`, or None where facts are not enough for it.
         steps: module of `transforms.ranking` with `make_step(name, making)`, or None as above.
-        threshold: gamma where none is given; above 0 where the scores have a scale, else any score is selected.
+        threshold: counts where the user gives none; above 0 where the scores have a scale, else any score is selected.
         options: names of the round's options that only some rankers have, this one among them.
         further: (option, value, facts) that are needed as well where the option has that value.
     """

@@ -88,13 +88,13 @@ class Sweep:
 
 
 def threshold_sweep(scores: Float64s, relevant: Bools, relevant_count: int, thresholds: Float64s) -> Sweep:
-    """Precision, recall and F of the URLs that a threshold selects (P13 4: gamma from 0.1 to 1).
+    """Precision, recall and F of the URLs that a threshold selects (gamma in P13 4, from 0.1 to 1).
 
     Args:
         scores: scores of the URLs that were ranked, float64[n].
         relevant: whether each is relevant, bool[n].
         relevant_count: the number of all relevant pages that are no seeds.
-        thresholds: gammas; a URL is selected where its score is above.
+        thresholds: a URL is selected where its score is above.
     """
     selected = _above(np.sort(scores), thresholds)
     found = _above(np.sort(scores[relevant]), thresholds)
