@@ -26,7 +26,7 @@ FEEDBACK, FEEDBACK_PAGES = 0.7, 40
 """Weight of the harvested pages most like the seeds, and how many they are."""
 
 LEAST_COHESION = 2.0
-"""How many times the cohesion of random pages the seeds' cohesion is at least, if they have a topic in common."""
+"""How many times the cohesion of random pages the seeds' cohesion exceeds if they have a topic in common."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class SeedTopic:
 
 def scattered(cohesion: float | None, random_cohesion: float | None) -> bool:
     """Whether seeds have little more in common than random pages; not where either is unknown."""
-    return cohesion is not None and random_cohesion is not None and cohesion < LEAST_COHESION * random_cohesion
+    return cohesion is not None and random_cohesion is not None and cohesion <= LEAST_COHESION * random_cohesion
 
 
 def seed_topic(

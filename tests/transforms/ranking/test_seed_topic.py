@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semrank.transforms.context.words import LemmaCounts
-from semrank.transforms.ranking.seed_topic import seed_topic
+from semrank.transforms.ranking.seed_topic import scattered, seed_topic
 
 WORDS = ["auk", "bee", "cat", "dog", "elk"]
 PAGES = st.lists(st.dictionaries(st.sampled_from(WORDS), st.integers(1, 5)), min_size=3, max_size=8)
@@ -76,3 +76,13 @@ def test_harvested_pages_like_the_seeds_count_too() -> None:
     together = seed_topic(counts_of(pages), others=np.array([1]), **numbers)  # type: ignore[arg-type]
     assert [word for word, _ in alone.words] == ["auk"]
     assert [word for word, _ in together.words] == ["auk", "bee"]
+
+
+@pytest.mark.parametrize(
+    ("cohesion", "by_chance", "expected"),
+    [(0.0, 0.0, True), (0.1, 0.1, True), (0.3, 0.1, False), (0.1, 0.0, False), (None, 0.1, False), (0.1, None, False)],
+)
+def test_seeds_without_a_word_in_common_are_scattered(
+    cohesion: float | None, by_chance: float | None, expected: bool
+) -> None:
+    assert scattered(cohesion, by_chance) is expected
