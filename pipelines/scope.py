@@ -47,8 +47,9 @@ def _names(text: str, source: str) -> frozenset[str]:
             continue
         found = canonical_url(f"http://{name}/").url
         host = "" if found is None else found.removeprefix("http://").removesuffix("/")
-        if not host or "/" in host or ":" in host.rpartition("]")[2] or "@" in name:
-            raise InputError(f"{source}, line {number}: found '{name:.100}', expected the name of a host")
+        if not host or "/" in host or ":" in host.rpartition("]")[2] or "@" in name or "*" in host:
+            hint = "; --only-domains also keeps all hosts below a name" if "*" in host else ""
+            raise InputError(f"{source}, line {number}: found '{name:.100}', expected the name of a host{hint}")
         names.add(host)
     if not names:
         raise InputError(f"{source}: holds no name, expected one a line")

@@ -216,6 +216,16 @@ def test_only_a_file_that_excludes_may_have_no_rule(
         assert "holds no rule, expected" in error(capsys)
 
 
+@pytest.mark.parametrize("option", ["--only-hosts", "--only-domains"])
+def test_names_of_hosts_are_no_patterns(
+    option: str, ranked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "names.txt").write_text("a.example\n*.b.example\n")
+    arguments = ["export", "--round", ranked, "--format", "urls", "--output", str(tmp_path / "list.txt")]
+    assert main([*arguments, option, str(tmp_path / "names.txt")]) == 2
+    assert "line 2: found '*.b.example', expected the name of a host; --only-domains also keeps" in error(capsys)
+
+
 def test_a_failure_leaves_what_was_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Half of a frontier under the name of a whole one would be crawled as one."""
     broken = frontier([f"https://a.example/{place}" for place in range(20)])
