@@ -1,7 +1,7 @@
 """Options from a TOML file: `semrank.toml` in the working folder, or the file that `--config` names.
 
-A key is an option without its dashes. Keys at the top are for every command that has such an option, those of a table
-`[COMMAND]` for this command alone, and those of `[beam]` for Apache Beam. The command line replaces what the file says.
+A key is an option without its dashes. Keys at the top apply to every command with such an option, those of a table
+`[COMMAND]` to this command only, and those of `[beam]` to Apache Beam. Options of the command line take precedence.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ DEFAULT_FILE = "semrank.toml"
 """Read if it is in the working folder and `--config` names no other."""
 
 MAX_BYTES = 1 << 20
-"""Bytes of the file."""
+"""Maximum bytes of the file."""
 
 MAX_PARTS = 64
-"""Parts of a dotted key, and arrays and tables in one another; options need two. What tomllib takes for a key grows
-with the square of its parts."""
+"""Maximum parts of a dotted key, and depth of arrays and tables; options need two. The time of tomllib grows with the
+square of the parts of a key."""
 
 MAX_DOTTED = 1_000
-"""Dotted keys of the file: those of the most parts take tomllib a millisecond each."""
+"""Maximum dotted keys of the file: those with most parts take tomllib a millisecond each."""
 
 _PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\[^\n])*+"?+|'[^'\n]*+'?+)"""
 _NEXT = rf"[ \t]*+\.[ \t]*+{_PART}"
@@ -41,8 +41,8 @@ _TOKENS = re.compile(
     |(?P<begin>[\[{{])|(?P<end>[\]}}])""",
     re.ASCII | re.DOTALL | re.VERBOSE,
 )
-"""Strings of several lines, comments, keys and other words with strings of one line, and brackets. What is not closed
-ends with the line or the file, where tomllib fails; so this is linear."""
+"""Multi-line strings, comments, keys and other words with single-line strings, and brackets. Unclosed strings end with
+the line or the file, where tomllib fails, so the time is linear."""
 
 BEAM = "beam"
 """Table of Apache Beam's options."""
@@ -70,10 +70,10 @@ def file_arguments(
         beam: whether the command takes Beam's options.
 
     Returns:
-        The file's path, and the arguments; nothing where there is no file.
+        The file's path, and the arguments; none if there is no file.
 
     Raises:
-        InputError: the file can't be read, or it has a key that is no option, or a value that is none.
+        InputError: the file can't be read, or has an unknown key or an invalid value.
     """
     finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     add_options(finder, ConfigOptions)
@@ -120,7 +120,7 @@ def _parts(path: str, commands: Iterable[str]) -> tuple[dict[str, Any], dict[str
 
 
 def _check_keys(text: str, path: str) -> None:
-    """Refuses what tomllib takes too long for.
+    """Refuses files that take tomllib too long.
 
     Raises:
         InputError: a key has too many parts, too many keys are dotted, or arrays and tables are nested too deeply.
@@ -142,7 +142,7 @@ def _check_keys(text: str, path: str) -> None:
 
 
 def _excluded(parser: argparse.ArgumentParser, names: set[str]) -> set[str]:
-    """Options that the command line gives, and those that can't stand beside them."""
+    """Options on the command line, and those that they exclude."""
     actions = {parser._option_string_actions[name] for name in names if name in parser._option_string_actions}
     for group in parser._mutually_exclusive_groups:
         if actions & set(group._group_actions):

@@ -1,7 +1,7 @@
-"""Words of URLs from pages, anchors and clicks, with how often each occurs.
+"""Words of URLs from pages, anchors and clicks, with their numbers of occurrences.
 
 A fetched page's words come from its title and text, or are given by its `keywords`; an unfetched URL's come from the
-anchor texts of the links that point to it, the words of its address, and the words after which it was clicked.
+anchor texts of links to it, the words of its address, and the queries that led to clicks on it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from semrank.transforms.streams.urls import url_words
 from semrank.transforms.weblog.clicks import WORD_SCHEMA
 
 COLUMNS = ("url", "fetched_at", "status", "title", "text", "keywords", "language")
-"""Columns of the pages table that the reader takes."""
+"""Columns of the pages table that are read."""
 
 FETCHED_COLUMNS = ("url", "fetched_at", "status")
-"""Those of them that are read where no words are wanted."""
+"""Columns that are read if no words are needed."""
 
 TERM_SCHEMA = pa.schema(
     [pa.field("url_id", pa.int64()), pa.field("word_id", pa.int64()), pa.field("count", pa.int64())]
@@ -71,27 +71,27 @@ DRAWN_SCHEMA = pa.schema(
         pa.field("language", pa.string()),
     ]
 )
-"""A page that is drawn to tell the topic: as a seed, as another harvested page, as one of the queue, by chance."""
+"""A page that is drawn to describe the topic: as a seed, another harvested page, one of the queue, or at random."""
 
 DRAWN_URLS = 1_000
-"""URLs of each kind among which fetched pages are drawn: many more than are compared, for not all are fetched."""
+"""URLs of each kind from which fetched pages are drawn: many more than are compared, as not all are fetched."""
 
 LEAD_TOKENS = 150
 """Tokens at the head of a text that count as its introduction."""
 
 LEAD_CHARACTERS = 4096
-"""Code points of a text in which its first tokens are looked for: some 27 a token, more than any language needs."""
+"""Code points of a text that are searched for its first tokens: some 27 a token, more than any language needs."""
 
 
 @dataclass(frozen=True)
 class Draw:
-    """The URLs whose pages may tell the topic, drawn by a hash of their ids; sorted ids, int64.
+    """The URLs whose pages may describe the topic, drawn by a hash of their ids; sorted ids, int64.
 
     Attributes:
-        seed: of seeds.
-        other: of other harvested URLs.
-        batch: of URLs of the queue that are no seeds.
-        below: pages whose hash is less are drawn at random.
+        seed: ids of seeds.
+        other: ids of other harvested URLs.
+        batch: ids of URLs of the queue other than seeds.
+        below: upper bound of the hashes of randomly drawn pages.
     """
 
     seed: Int64s
@@ -122,7 +122,7 @@ class Wanted:
         harvested: sorted ids of the harvested URLs.
         current: filter of the ids of the current URLs.
         queue: sorted ids of the harvested URLs that are of the queue.
-        draw: the URLs whose pages may tell the topic.
+        draw: the URLs whose pages may describe the topic.
     """
 
     harvested: Int64s
@@ -131,7 +131,7 @@ class Wanted:
     draw: Draw | None = None
 
     def contains(self, ids: Int64s) -> Bools:
-        """Whether each id is wanted; a few others pass as well and find no partner in the join that follows."""
+        """Whether each id is wanted; a few others pass as well and are dropped by the next join."""
         return members(self.harvested, ids) | self.current.may_contain(ids)
 
 
@@ -164,7 +164,7 @@ def read_pages(
     Args:
         table: columns `COLUMNS` of the pages table.
         wanted: the URLs whose words are wanted.
-        language: language of pages whose language is neither given nor found out.
+        language: language of pages whose language is neither given nor detected.
         every: whether the words of all pages are counted, else only those of the wanted ones are read.
         lead: whether the heads of texts are wanted, and the texts of harvested pages.
         nouns: whether only nouns are words; see `words.lemma_counts`.
@@ -236,7 +236,7 @@ def _drawn(ids: Int64s, table: pa.Table, draw: Draw) -> pa.Table:
 
 
 def fetched_pages(table: pa.Table, wanted: Wanted) -> Iterator[tuple[str, pa.Table]]:
-    """`digests` and `fetched` of `read_pages`, where no words are wanted; the columns are `FETCHED_COLUMNS`."""
+    """`digests` and `fetched` of `read_pages`, if no words are needed; the columns are `FETCHED_COLUMNS`."""
     digests = text_digests(table["url"])
     yield DIGESTS, digest_table(digests)
     unread = np.zeros(table.num_rows, dtype=np.bool_)
@@ -347,12 +347,12 @@ def word_counts(ids: Int64s, row: Int64s, word: Int64s) -> pa.Table:
 
 
 def frequent_words(frequencies: pa.Table) -> pa.Table:
-    """Words that stand on at least two pages, a table of `FREQUENCY_SCHEMA` sorted by word id.
+    """Words on at least two pages, a table of `FREQUENCY_SCHEMA` sorted by word id.
 
-    A word that is missing stands on one page: most words of a web do, and need not be broadcast.
+    Missing words are on one page, like most words of a web, which need not be broadcast.
 
     Args:
-        frequencies: all counts of the words that stand in it.
+        frequencies: all counts of the words that occur in it.
     """
     word, documents = sum_rows([int64s(frequencies["word_id"])], int64s(frequencies["documents"]))
     return pa.table([word[documents > 1], documents[documents > 1]], schema=FREQUENCY_SCHEMA)

@@ -1,14 +1,14 @@
-"""The profile `focused`: which URLs are like what the crawl found relevant so far.
+"""The profile `focused`: ranks URLs by their similarity to the relevant pages that the crawl has found so far.
 
-Everything is a sum over pages, words or links; nothing is iterated. A page's vector x has (1 + ln n) idf for a word
-that stands n times in it, each occurrence among its first words counted `LEAD_WEIGHT` times more, and length 1.
+Everything is a sum over pages, words or links, without iterations. A page's vector x has (1 + ln n) idf for a word
+that occurs n times in it, each occurrence among its first words counted `LEAD_WEIGHT` times more, and length 1.
 
 Topic: t0 is the mean of the seeds' vectors, each word times the root of the share of seeds that have it, length 1; the
-query counts as one more seed, and a seed whose content is not known has the words that are told of it. t is t0 with the
-mean of the `FEEDBACK_PAGES` harvested pages most like it added (pseudo-relevance feedback, Rocchio 1971).
+query counts as one more seed, and a seed with unknown content has the words of its links and queries. t is the sum of
+t0 and the mean of the `FEEDBACK_PAGES` harvested pages most similar to it (pseudo-relevance feedback, Rocchio 1971).
 
-A URL whose content is known scores x . (t - 1.02 m), m being the mean of all known pages: what all pages of the crawl
-share is not specific to the topic. There is no m while only seeds are harvested.
+A URL with known content scores x . (t - 1.02 m), m being the mean of all known pages: words that all pages of the
+crawl share are not specific to the topic. There is no m while only seeds are harvested.
 
 Any other URL scores the sum of nine terms, each standardised over the URLs to rank, times `WEIGHTS`, of which the
 learned ones grow with the harvest. Harvested pages are graded by their rank in x . (t - 0.9 mean of the half less like
@@ -19,14 +19,14 @@ of the graded pages' features, less 0.6 times that of the URLs to rank and 0.3 t
 of length 1. `anchor-topic` and `around-topic` compare words with what pages are graded by, and `cocitation` asks how
 well the other pages are graded that the linkers link to. `semrank` is SemRank by the topic's lattice (`topic_lattice`),
 whose objects are the seeds and the harvested pages nearest to them.
-Linkers' vectors are never added up: the product is a sum of numbers that travel along links, and the length of the sum
-is taken for that of vectors whose cosine is `LINKER_COSINE` to one another.
+Linkers' vectors are never added up: the product is a sum of numbers along links, and the length of the sum is assumed
+to be that of vectors with the cosine `LINKER_COSINE` to one another.
 
 Where there are URLs of both kinds, the second score is brought to the mean of the first, and to its deviation times the
 correlation of the two among the harvested pages, of which both are known. The result is the logistic function of the
 standardised score.
 
-The work is done in `PASSES`: what each adds up over the URLs (`exact_sums`), and what follows from the sums.
+The computation is divided into `PASSES`, each of sums over the URLs (`exact_sums`) and a conclusion from the sums.
 """
 
 from __future__ import annotations
@@ -64,19 +64,19 @@ from semrank.transforms.ranking.vectors import (
 )
 
 CONSENSUS = 0.5
-"""Power of the share of seeds that have a word."""
+"""Exponent of the share of seeds that have a word."""
 
 FEEDBACK, FEEDBACK_PAGES = 0.7, 40
-"""Weight of the harvested pages most like the seeds in the topic, and how many they are."""
+"""Weight in the topic of the harvested pages most similar to the seeds, and their number."""
 
 FAR = 0.9
-"""Weight of the harvested pages least like the seeds in the grading of pages, subtracted."""
+"""Weight that is subtracted for the harvested pages least similar to the seeds when pages are graded."""
 
 BACKGROUND = 1.02
-"""Weight of the mean of all known pages, subtracted from the topic."""
+"""Weight of the mean of all known pages that is subtracted from the topic."""
 
 SHARPNESS = 2.0
-"""Power of a page's rank in its grade."""
+"""Exponent of a page's rank in its grade."""
 
 CONTRAST_CURRENT, CONTRAST_HARVESTED = 0.6, 0.3
 """Weights of the mean features of the URLs to rank and of the harvested pages, subtracted from a centroid."""
@@ -85,10 +85,10 @@ LIKE_SEEDS = 0.5
 """Share of the seeds' mean likeness to the topic from which on a harvested page counts as relevant."""
 
 LINKER_COSINE = 0.1
-"""Assumed cosine of two pages that link to one URL: about what pages of one web have in common."""
+"""Assumed cosine of two pages that link to the same URL: about the average of pages of a web."""
 
 COCITATION_PRIOR = 2.0
-"""Links of average grade that a linking page is given beside its own."""
+"""Number of links of average grade that are added to those of a linking page."""
 
 WEIGHTS: Mapping[str, float] = {
     "anchor": 1.0,
@@ -101,16 +101,16 @@ WEIGHTS: Mapping[str, float] = {
     "cocitation": 0.3,
     "semrank": 2.0,
 }
-"""What each standardised term counts."""
+"""Weights of the standardised terms."""
 
 LEAST_DEVIATION = 1e-9
-"""A standard deviation below it is that of equal numbers, rounded."""
+"""Standard deviations below it are rounding errors of equal numbers."""
 
 LEAST_SHARE = 1e-8
-"""A variance that is less of the parts it is added from is what rounding leaves where they cancel out."""
+"""Variances below this share of their summands are rounding errors of summands that cancel out."""
 
 LEARNED = ("anchor", "around", "linkers", "query", "clicked-near", "cocitation", "semrank")
-"""Terms that harvested pages taught; the others compare words with the topic."""
+"""Terms that are learned from harvested pages; the others compare words with the topic."""
 
 LEARNING_PAGES = 20.0
 """Harvested pages besides the seeds after which the learned terms have half of their weight: few pages teach noise."""
@@ -131,12 +131,12 @@ Vectors: TypeAlias = Mapping[str, Float64s | float]
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What the passes so far have found out, as vectors by name, float64 each.
+    """The results of the passes so far, as vectors by name, float64 each.
 
     Over the v words: `idf`, `topic` (what pages are graded by), `content` (weights of the words of known contents),
-    `semrank`, and for each block of words those of its centroid. Over the h harvested URLs: `trained` (1 where the
-    content is known), and what a link from each is worth by the terms that come along links. The rest are the query's
-    word numbers, single numbers and the constants of the nine terms. On a worker it has only what a stage needs.
+    `semrank`, and for each block of words those of its centroid. Over the h harvested URLs: `trained` (1 if the content
+    is known), and the value of a link from each for the terms by links. The others are the query's word numbers, single
+    numbers and the constants of the nine terms. A worker has only the vectors that a stage needs.
     """
 
     vectors: Mapping[str, Float64s]
@@ -145,11 +145,11 @@ class Model:
         return self.vectors[name]
 
     def number(self, name: str) -> float:
-        """A vector that is a single number."""
+        """The value of a vector of length 1."""
         return float(self.vectors[name][0])
 
     def having(self, vectors: Vectors) -> Model:
-        """The model with further vectors, or others in place of those of the same name."""
+        """The model with further vectors, which replace those of the same name."""
         return Model({**self.vectors, **float_vectors(vectors)})
 
     @property
@@ -164,7 +164,7 @@ def float_vectors(vectors: Vectors) -> dict[str, Float64s]:
 
 
 class Part:
-    """Some of the known URLs with their vectors, made when they are first asked for.
+    """Some of the known URLs with their vectors, computed on demand.
 
     Args:
         descriptions: n URLs.
@@ -179,7 +179,7 @@ class Part:
 
     @cached_property
     def pages(self) -> sparse.csr_array:
-        """Vectors of the URLs' own contents, CSR float64[n, v]; empty where it is not known."""
+        """Vectors of the URLs' own contents, CSR float64[n, v]; empty if unknown."""
         return word_vectors(sparse.csr_array(self.known.text + LEAD_WEIGHT * self.known.lead), self._idf)
 
     @cached_property
@@ -189,7 +189,7 @@ class Part:
 
     @cached_property
     def told(self) -> sparse.csr_array:
-        """Vectors of what is told of the URLs, CSR float64[n, v]."""
+        """Vectors of the words of links to the URLs and of queries, CSR float64[n, v]."""
         return word_vectors(told_words(self.known), self._idf)
 
     @cached_property
@@ -228,7 +228,7 @@ def _sum_rows_of_length_one(matrix: sparse.csr_array, data: Float64s) -> sparse.
 
 
 def _average_ranks(values: Int64s) -> Float64s:
-    """Rank of each value from 1, equal ones the mean of theirs, float64[n]."""
+    """Rank of each value from 1, for equal ones the mean of their ranks, float64[n]."""
     _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2.0)[number], dtype=np.float64)
 
@@ -333,7 +333,7 @@ def _relevance_sums(part: Part, model: Model) -> Sums:
 def _after_relevance(model: Model, sums: Sums) -> Vectors:
     trained = np.flatnonzero(model["trained"])
     grade = np.zeros(len(model["trained"]))
-    # A page alone is as relevant as any.
+    # A single page has the highest grade.
     ranks = _average_ranks(sums["relevance"][trained]) - 1 if len(trained) > 1 else np.ones(len(trained))
     grade[trained] = (ranks / max(len(trained) - 1, 1)) ** SHARPNESS
     return {"grade": grade}
@@ -408,7 +408,7 @@ def _moment_sums(part: Part, model: Model) -> Sums:
 
 
 def raw_terms(part: Part, model: Model) -> Float64s:
-    """The nine terms before they are standardised, float64[n, 9]; 0 where no URL to rank needs them."""
+    """The nine terms before they are standardised, float64[n, 9]; 0 if no URL to rank needs them."""
     raw = np.zeros((len(part.known), len(_TERMS)))
     if not model.number("plain"):
         return raw
@@ -467,11 +467,11 @@ def _variance(moments: Moments, weights: Float64s) -> float:
 
 
 def _scale(trained: Moments, plain: Moments, seen: Moments, weights: Float64s, centre: Float64s) -> tuple[float, float]:
-    """Slope and shift that bring the sum of terms on the scale of known contents.
+    """Slope and shift that map the sum of terms to the scale of known contents.
 
-    Harvested pages were chosen, so they are no measure of how good the others are: both kinds of URLs to rank count as
-    equally good on average. What is only told of a URL says less than its content does, by the correlation of the two
-    among harvested pages, so such URLs spread less around the mean.
+    Harvested pages were chosen, so they do not show how good the others are: both kinds of URLs to rank count as
+    equally good on average. Links and queries are weaker evidence than the content, by the correlation of the two
+    scores among harvested pages, so scores of such URLs spread less around the mean.
     """
     count = len(weights)
     told, known = float(np.sqrt(_variance(trained, weights))), _deviation(trained, count)
@@ -493,15 +493,15 @@ class Pass:
     """One pass over the known URLs.
 
     Attributes:
-        stage: what it does.
+        stage: its name.
         sizes: names of the vectors it adds up, with their lengths, or `_WORDS` or `_HARVESTED`.
-        sums: gives what a part of the URLs adds to each of them, or to some.
-        conclude: gives the vectors that follow.
+        sums: returns the summands of a part of the URLs for some or all of them.
+        conclude: returns the vectors that follow.
         reads: stages of the passes whose vectors its sums need, beside the first ones.
         concludes_with: stages of the passes whose vectors its conclusion needs, beside the first ones.
         harvested: whether only harvested URLs take part.
-        by_all: whether each worker that needs the vectors concludes by itself, as that takes no time.
-        plain: whether it is for URLs whose content is not known, and left out where there is none to rank.
+        by_all: whether each worker that needs the vectors concludes by itself, if that is fast.
+        plain: whether it is for URLs with unknown content, and omitted if there is none to rank.
     """
 
     stage: str
@@ -516,11 +516,11 @@ class Pass:
 
     @property
     def overlaps(self) -> bool:
-        """Whether several parts add to one number: every page has words, but a place in the harvest is one page's."""
+        """Whether several parts add to the same number: words are shared by pages, positions in the harvest are not."""
         return _WORDS in self.sizes.values()
 
     def lengths(self, model: Model) -> dict[str, int]:
-        """Length of each vector that is added up."""
+        """Length of each vector of sums."""
         lengths = dict(zip((_WORDS, _HARVESTED), model.widths, strict=True))
         return {name: lengths.get(size, size) for name, size in self.sizes.items()}
 
@@ -608,11 +608,11 @@ PASSES = (
 
 
 def harvest_scores(part: Part, model: Model) -> pa.Table:
-    """How many harvested pages have about each score, and how many of these are relevant, a table of `BIN_SCHEMA`.
+    """Numbers of harvested pages by score, and of relevant ones among them, a table of `BIN_SCHEMA`.
 
     Pages have the scores that they would have before they are fetched, if there are such URLs to rank. A page is
-    relevant if its likeness to the topic is above `LIKE_SEEDS` of the seeds' mean. No rows where only seeds are
-    harvested, so that nothing is known of other pages, or where no seed's content is known.
+    relevant if its similarity to the topic is above `LIKE_SEEDS` of the seeds' mean. There are no rows if only seeds
+    are harvested or the content of no seed is known.
 
     Args:
         part: URLs, any of them harvested.
@@ -665,10 +665,10 @@ def score_part(part: Part, model: Model, words: pa.Array) -> pa.Table:
 
 
 def scale_table(model: Model) -> pa.Table:
-    """What totals become scores by, a table of `SCALE`: score = 1 / (1 + exp((mean - total) / spread)).
+    """The scale from totals to scores, a table of `SCALE`: score = 1 / (1 + exp((mean - total) / spread)).
 
-    A total is the sum of a URL's terms, each times its weight, and of `shift` where its content is not known. The
-    spread is 0 where all totals are equal; every score is 1/2 then.
+    A total is the weighted sum of a URL's terms, plus `shift` if its content is unknown. If all totals are equal, the
+    spread is 0 and every score is 1/2.
     """
     steepness = model.number("steepness")
     numbers = {
@@ -680,7 +680,7 @@ def scale_table(model: Model) -> pa.Table:
 
 
 def _details(part: Part, model: Model, rows: Int64s, words: pa.Array) -> dict[str, pa.Array]:
-    """What stands behind each term of some URLs, string[rows]: words, or how many pages."""
+    """The detail of each term of some URLs, string[rows]: words, or the number of pages."""
     weights = {name: model[name] for name in _WORD_BLOCKS}
     weights |= {f"{name}-topic": model["topic"] for name in ("anchor", "around")}
     details = {
@@ -696,7 +696,7 @@ def _details(part: Part, model: Model, rows: Int64s, words: pa.Array) -> dict[st
 
 
 def _page_counts(pages: sparse.csr_array, one: str, several: str) -> pa.Array:
-    """How many pages each row has, in words, null where none; string[n]."""
+    """Number of pages of each row, in words, null if there are none, string[n]."""
     counts, number = np.unique(row_sums(pages, pages.data).astype(np.int64), return_inverse=True)
     texts = [f"{count:,} {one if count == 1 else several}" if count else None for count in counts.tolist()]
     return pa.array(texts, pa.string()).take(pa.array(number))

@@ -1,9 +1,9 @@
 """The graph of followed links between known URLs, or between their hosts, and how values are iterated over it.
 
-A ranker is one or several `Method`s and a table made of their last states. A method's step multiplies the edges by a
-vector and makes the next state of the products. `Method.solve` does so in memory; on a cluster the edges lie in blocks,
-and the products of the blocks are added up (`block_products`, `joined_products`). Both give the same bits: the numbers
-to be added are rounded to multiples of 2^-52 and add up to at most 1, so that no sum depends on its order.
+A ranker is one or several `Method`s and a table of scores from their last states. A step of a method multiplies the
+edges by a vector and computes the next state from the products. `Method.solve` does so in memory; on a cluster the
+edges are in blocks, whose products are added up (`block_products`, `joined_products`). Both give the same bits: the
+numbers that are added are rounded to multiples of 2^-52 and add up to at most 1, so that no sum depends on its order.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ Vector: TypeAlias = npt.NDArray[Any]
 """A value, or a row of values, of each node."""
 
 Direction: TypeAlias = Literal["in", "out"]
-"""Whether a node is given what the nodes have that link to it, or what those have that it links to."""
+"""Whether a node receives the values of the nodes that link to it, or of those that it links to."""
 
 _FLAGS = ("seed", "current")
 
 EDGE_BYTES = 16
 
 MAX_EDGE_BYTES = 2 << 30
-"""Bytes of edges that one worker takes: some 130 million links between known URLs."""
+"""Maximum bytes of edges on one worker: some 130 million links between known URLs."""
 
 WORKER_BYTES = 256 << 20
-"""Bytes of links up to which all of them are brought to one worker, some 16 million: it holds them about four times
-over, and iterates in seconds what costs blocks an exchange a step."""
+"""Maximum bytes of links that are gathered on one worker, some 16 million links: it needs about four times the memory,
+and takes seconds for iterations that need an exchange per step in blocks."""
 
 REDUCED_EDGES = 1 << 18
-"""Edges whose rows of values are joined at a time: 64 MB where a row has 256 bytes."""
+"""Edges whose rows of values are joined at a time: 64 MB for rows of 256 bytes."""
 
 _TERM_BITS = 52
 """Binary places of numbers that are added: multiples of 2^-52 have exact sums up to 2."""
@@ -89,8 +89,8 @@ class Convergence:
 
     Attributes:
         iterations: steps made.
-        residual: how much the last step still changed, in the norm that the iteration is stopped by.
-        converged: whether that was at most the tolerance.
+        residual: change of the last step, in the norm of the stopping criterion.
+        converged: whether the residual is at most the tolerance.
     """
 
     iterations: int
@@ -104,12 +104,12 @@ NOTHING_TO_DO = Convergence(0, 0.0, True)
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Known URLs, and the nodes that they are on.
+    """Known URLs and their nodes.
 
     Attributes:
         ids: ids of the nodes, ascending, int64[n].
         urls: ids of the known URLs, ascending, int64[u].
-        node: node of each URL, int64[u]; URLs of one host share a node at the level of hosts.
+        node: node of each URL, int64[u]; at the level of hosts, URLs of a host share a node.
         seed: whether the crawl began with the URL, bool[u].
         current: whether the URL is to be ranked, bool[u].
         discovery: order in which the URLs became known, lowest first, int64[u].
@@ -124,7 +124,7 @@ class Nodes:
 
     @classmethod
     def of_table(cls, nodes: pa.Table | None, *, level: str) -> Nodes:
-        """Nodes of distinct known URLs, a table of `NODE_SCHEMA`; of their hosts where the level is `host`."""
+        """Nodes of distinct known URLs, a table of `NODE_SCHEMA`, or of their hosts if the level is `host`."""
         nodes = NODE_SCHEMA.empty_table() if nodes is None else nodes.sort_by("url_id").combine_chunks()
         urls = int64s(nodes["url_id"])
         seed, current = (bools(nodes[name]) for name in _FLAGS)
@@ -194,18 +194,18 @@ class Graph(Nodes):
 
     @property
     def surroundings(self) -> Surroundings:
-        """The facts about the nodes that methods take."""
+        """The facts about nodes that methods need."""
         return Surroundings.of_edges(self.edges, self)
 
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """The facts about the nodes that a method takes.
+    """The facts about nodes that a method needs.
 
     Attributes:
         seed: whether the crawl began with the node, bool[n].
-        into: how many nodes link to it, float64[n].
-        out: how many nodes it links to, float64[n].
+        into: number of nodes that link to it, float64[n].
+        out: number of nodes that it links to, float64[n].
     """
 
     seed: Bools
@@ -217,7 +217,7 @@ class Surroundings:
 
     @classmethod
     def of_edges(cls, edges: sparse.csr_array, nodes: Nodes | None = None) -> Surroundings:
-        """Those of a graph in memory; without nodes there are no seeds."""
+        """The facts about a graph in memory; without nodes there are no seeds."""
         into = np.bincount(edges.indices, minlength=edges.shape[1])
         seed = np.zeros(edges.shape[0], dtype=np.bool_) if nodes is None else nodes.seed_nodes
         return cls(seed, into.astype(np.float64), np.diff(edges.indptr).astype(np.float64))
@@ -228,10 +228,10 @@ class State:
     """The state of a method between two products.
 
     Attributes:
-        around: what it was told of the nodes.
+        around: the facts about the nodes.
         vectors: values of the nodes by name, each with n rows.
         convergence: how far the iteration is.
-        product: which of the step's products comes next.
+        product: number of the step's next product.
     """
 
     around: Surroundings
@@ -244,10 +244,10 @@ class Method(ABC):
     """An iteration over the edges of a graph.
 
     Attributes:
-        name: what its numbers are told under.
+        name: its name in labels.
         directions: the products of one step, one after the other.
-        join: how the values of several edges become one: `sum` for numbers that add up to at most 1, `max` for rows of
-            bytes.
+        join: how the values of several edges are combined: `sum` for numbers that add up to at most 1, `max` for rows
+            of bytes.
         iteration: when it ends.
     """
 
@@ -262,15 +262,15 @@ class Method(ABC):
 
     @abstractmethod
     def factor(self, state: State) -> Vector:
-        """What the edges are multiplied by next: float64[n], or uint8[n, k] where they are joined by `max`."""
+        """The next factor of the edges: float64[n], or uint8[n, k] if they are joined by `max`."""
 
     @abstractmethod
     def follow(self, state: State, joined: Vector) -> State:
-        """The state after a product, which the last one of a step makes with `moved`.
+        """The state after a product; after the last one of a step it is made by `moved`.
 
         Args:
             state: the state before.
-            joined: what each node was given, of the shape of the factor.
+            joined: the combined value of each node, of the shape of the factor.
         """
 
     def moved(self, state: State, vectors: dict[str, Vector], residual: float) -> State:
@@ -280,7 +280,7 @@ class Method(ABC):
         return State(state.around, vectors, Convergence(iterations, residual, converged))
 
     def ended(self, state: State) -> bool:
-        """Whether no further step is to be made."""
+        """Whether the iteration has ended."""
         so_far = state.convergence
         return so_far.converged or so_far.iterations >= self.iteration.max_iterations
 
@@ -306,7 +306,7 @@ class Method(ABC):
 
 
 def exact_terms(values: Float64s) -> Float64s:
-    """Numbers in [0, 1] as the nearest multiples of 2^-52: where they add up to at most 1, so in any order."""
+    """Numbers in [0, 1] as the nearest multiples of 2^-52, whose sums up to 1 are exact in any order."""
     return np.ldexp(np.rint(np.ldexp(values, _TERM_BITS)), -_TERM_BITS)
 
 
@@ -326,7 +326,7 @@ def rank(methods: tuple[Method, ...], table: MakeTable, graph: Graph) -> pa.Tabl
 
 
 def joined_rows(side: sparse.csr_array, factor: Vector, join: np.ufunc) -> Vector:
-    """The values that each row's entries stand for joined, 0 where it has none, of the shape of the factor.
+    """The combined values of each row's columns, 0 for empty rows, of the shape of the factor.
 
     Args:
         side: edges, CSR [n, n].
@@ -351,7 +351,7 @@ def _runs(starts: Int64s) -> Iterator[slice]:
 
 
 def _ends(starts: Int64s, part: slice, count: int) -> tuple[int, int]:
-    """Where the members of a run of groups begin and end."""
+    """Begin and end of the members of a run of groups."""
     return int(starts[part.start]), int(starts[part.stop]) if part.stop < len(starts) else count
 
 
@@ -372,11 +372,11 @@ def known_edges(links: pa.Table, nodes: pa.Table | None) -> pa.Table:
 
 
 def adjacency(source: Int64s, target: Int64s, count: int) -> sparse.csr_array:
-    """Edges from arrays of their ends, which may repeat, as CSR float64[n, n]: ones, none from a node to itself.
+    """Edges from arrays of their ends, which may repeat, as CSR float64[n, n]: ones, without loops.
 
     Args:
-        source: nodes that the edges leave, int64[m] below n.
-        target: nodes that they lead to, int64[m] below n.
+        source: sources of the edges, int64[m] below n.
+        target: targets of the edges, int64[m] below n.
         count: n, the number of nodes.
     """
     other = source != target
@@ -396,14 +396,14 @@ def _distinct(first: Int64s, second: Int64s) -> list[Int64s]:
 BLOCK_SCHEMA = pa.schema(
     [pa.field("row", pa.int64()), pa.field("column", pa.int64()), pa.field("direction", pa.string())]
 )
-"""Edges of a block, ascending by row: nodes that are given something, and those that have it."""
+"""Edges of a block, ascending by row: receiving nodes, and nodes whose values they receive."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """How edges are cut into blocks by ranges of the nodes at their ends.
+    """Cuts edges into blocks by ranges of the nodes at both ends.
 
-    Both ends matter, so that the links to a node that half of the web links to are spread over a row of the grid.
+    Thus the links to a node that half of the web links to are distributed over a row of the grid.
 
     Attributes:
         targets: number of ranges of targets.
@@ -445,7 +445,7 @@ def block_edges(keyed: pa.Table, direction: Direction) -> pa.Table:
 
 
 def block_products(edges: pa.Table, factor: Vector, join: Literal["sum", "max"]) -> tuple[Int64s, Vector]:
-    """Products of some rows of a block (`BLOCK_SCHEMA`): (rows int64[r] ascending, what each is given, r rows)."""
+    """Products of some rows of a block (`BLOCK_SCHEMA`): (rows int64[r] ascending, their values, r rows)."""
     rows, columns = int64s(edges["row"]), int64s(edges["column"])
     starts = group_starts(rows)
     reduce = np.add.reduceat if join == "sum" else np.maximum.reduceat
@@ -457,13 +457,13 @@ def block_products(edges: pa.Table, factor: Vector, join: Literal["sum", "max"])
 
 
 def joined_products(rows: Int64s, values: Vector, shape: tuple[int, ...], join: Literal["sum", "max"]) -> Vector:
-    """The products of all blocks joined, of the shape of the factor.
+    """The combined products of all blocks, of the shape of the factor.
 
     Args:
-        rows: nodes that are given something, int64[r], may repeat.
-        values: what they are given, r rows.
+        rows: receiving nodes, int64[r], may repeat.
+        values: their values, r rows.
         shape: shape of the factor.
-        join: how it is joined.
+        join: how values are combined.
     """
     if join == "sum":
         return np.bincount(rows, weights=values, minlength=shape[0]).astype(np.float64)
@@ -505,5 +505,5 @@ def scored(nodes: Nodes, score: Float64s, terms: list[Term]) -> pa.Table:
 
 
 def degree_terms(nodes: Nodes, around: Surroundings) -> list[Term]:
-    """Informs how many links lead to and from a URL's node."""
+    """Informative terms: numbers of links to and from a URL's node."""
     return [Term("links-in", around.into[nodes.node]), Term("links-out", around.out[nodes.node])]
