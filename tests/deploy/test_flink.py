@@ -342,6 +342,8 @@ def test_job_servers_get_options_that_the_job_server_has(tmp_path: Path) -> None
     in_kubernetes = of_kind("Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
     for arguments in (in_compose, in_kubernetes):
         assert {argument.split("=")[0] for argument in arguments} <= known
+        # Pipelines of Python have nothing to expand, and the service would listen on every address.
+        assert "--expansion-port=-1" in arguments
 
 
 @pytest.mark.parametrize(
