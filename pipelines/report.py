@@ -67,10 +67,10 @@ examples:
 """
 
 SHOWN_KEYWORDS = 40
-"""Most keywords of the drawing."""
+"""Largest number of keywords in the drawing."""
 
 MOST_STEPS = 4_000
-"""Steps of the hierarchy that are looked at, those with the largest support; only some of them are drawn."""
+"""Steps of the hierarchy to choose from, those with the largest support; only some of them are drawn."""
 
 SHOWN_RELATIVES = 12
 """Relatives of a keyword that the drawing names."""
@@ -87,7 +87,7 @@ SHOWN_EXTENT = 8
 _SEMRANK_CARDS = {"keywords": "keywords", "base_concepts": "base concepts"}
 
 STAGE_COUNTS = ("rows_in", "rows_out", "largest_record_bytes", "largest_group_bytes")
-"""What a manifest tells of a stage beside its seconds."""
+"""What a manifest says about a stage besides its seconds."""
 
 CHARTS = (
     ("pages", "harvest", "pages crawled", "harvest rate"),
@@ -99,7 +99,7 @@ CHARTS = (
 
 
 _HEAD_BYTES = 4096
-"""Bytes at the beginning of a page that hold whose page it is."""
+"""Bytes at the beginning of a page that say which round it shows."""
 
 CRAWL_CHARTS = (
     ("URLs", ("selected", "new", "known")),
@@ -156,7 +156,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _manifest_digest(folder: str) -> str:
-    """The digest of a folder's manifest, by which its page is known as its own; empty where there is no manifest."""
+    """The digest of a folder's manifest, which identifies the folder's page; empty without a manifest."""
     path = files.join(folder, files.MANIFEST)
     return hashlib.sha256(files.read_bounded(path)).hexdigest() if files.exists(path) else ""
 
@@ -256,7 +256,7 @@ def _round_facts(folder: str, previous: str | None) -> tuple[str, str, dict[str,
 
 
 def _counts(manifest: Manifest) -> list[list[str]]:
-    """Cards of the tables that only SemRank fills, where it did."""
+    """Cards for the tables that only SemRank fills, as far as it did."""
     counts = {name: manifest.whole("rows", table) for table, name in _SEMRANK_CARDS.items()}
     return [[name, f"{count:,}"] for name, count in counts.items() if count]
 
@@ -348,7 +348,7 @@ def _hierarchy_steps(keywords: pa.Table, relations: pa.Table) -> list[tuple[int,
     own = relations.filter(pc.equal(relations["relation"], PART_OF))
     source, target = (pc.index_in(own[name], value_set=known) for name in ("source", "target"))
     layer, in_base, in_current = (keywords[name] for name in ("layer", "in_base", "in_current"))
-    # A part in the same or a higher layer closes a circle; the hierarchy leaves such steps out, and so do drawings.
+    # A part in the same or a higher layer closes a cycle; like the hierarchy, the drawing leaves such steps out.
     down = pc.and_(
         pc.less(layer.take(source), layer.take(target)), pc.and_(in_base.take(source), in_current.take(target))
     )
@@ -359,7 +359,7 @@ def _hierarchy_steps(keywords: pa.Table, relations: pa.Table) -> list[tuple[int,
 
 
 def _joining(steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Of steps in their order those that join words which none before did, among the first `SHOWN_KEYWORDS` words."""
+    """Those steps, in order, that join words not yet joined, among the first `SHOWN_KEYWORDS` words."""
     words, joined = set[int](), nx.utils.UnionFind()
     taken = []
     for source, target in steps:
@@ -373,7 +373,7 @@ def _joining(steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _relatives(relations: pa.Table, words: list[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Of each word the ISA relatives and the parts that most pages or links support, at most `SHOWN_RELATIVES`."""
+    """Each word's best supported ISA relatives and parts, at most `SHOWN_RELATIVES` of each."""
     known = pa.array(words, pa.string())
     near = relations.filter(pc.or_(pc.is_in(relations["source"], known), pc.is_in(relations["target"], known)))
     near = near.sort_by([("support", "descending"), ("source", "ascending"), ("target", "ascending")])
@@ -399,7 +399,7 @@ def _lattice(folder: str) -> dict[str, Any]:
     nodes = [
         {
             "name": ", ".join(row["intent"]) or "no keyword in common",
-            # Its own keywords say where a concept stands; those above it have written theirs already.
+            # A concept is labelled by the keywords that it adds: the concepts above it show theirs already.
             "label": ", ".join(word for word in row["intent"] if word not in above[place]) if row["intent"] else "all",
             "size": _size(row["support"] / most),
             "support": row["support"],
@@ -436,7 +436,7 @@ def _drawn(
 
 
 def _crawl_facts(folder: str, output: str) -> tuple[str, str, dict[str, Any]]:
-    """Figures of a crawl's rounds; a round whose own page is in the folder of the output is linked to it."""
+    """Figures of a crawl's rounds, with links to those rounds' own pages that are in the folder of the output."""
     rounds = crawl_figures(folder)
     last = rounds[-1]
     beside = str(PurePosixPath(output).parent)
@@ -470,7 +470,7 @@ def _crawl_facts(folder: str, output: str) -> tuple[str, str, dict[str, Any]]:
 
 
 def _round_line(rounds: Sequence[RoundFigures], column: str) -> dict[str, Any] | None:
-    """A curve over the rounds of what is known of them, or None if that is nothing."""
+    """A curve over the rounds with known values, or None if there are none."""
     known = [
         (number, value) for number, figures in enumerate(rounds) if (value := getattr(figures, column)) is not None
     ]

@@ -81,7 +81,7 @@ class NcsaReader:
     with_host: bool
 
     def __call__(self, lines: Lines, reader: AccessReader, balance: Balance) -> None:
-        """Split lines, hand their requests on, count the lines in no known layout."""
+        """Splits lines, passes their requests on and counts the lines in no known layout."""
         odd = np.ones(len(lines), dtype=np.bool_)
         for chosen, requests in _usual_requests(lines, self.with_host):
             odd[chosen] = False
@@ -108,11 +108,11 @@ def _who(names: pa.BinaryArray, with_host: bool) -> pa.StructArray:
 
 
 def _split_names(names: bytes, with_host: bool) -> dict[str, bytes] | None:
-    """Takes `[host] client ident account` apart, where the client may be a list and the account hold blanks.
+    """Splits `[host] client ident account`, where the client may be a list and the account may have blanks in it.
 
-    A host is one where the layout of the log puts it and is no lone address, or where it is a name with a port before
-    an address, as only Apache's `%v:%p` writes it. Any other word before an address may be a client's name and becomes
-    no part of a URL.
+    A word counts as the host if it stands where the log's layout has the host and is not the only address, or if it is
+    a name with a port in front of an address, which only Apache's `%v:%p` writes. Any other word in front of an address
+    may be a client's name and does not get into a URL.
     """
     words = names.split(b" ")
     host = b""
@@ -126,7 +126,7 @@ def _split_names(names: bytes, with_host: bool) -> dict[str, bytes] | None:
     if len(rest) < 2 or not all((listed[0], rest[0])):
         return None
     begin = 1
-    while begin < len(rest) - 1 and rest[begin] in (b"", b"-"):  # more dashes than the layout has are no account
+    while begin < len(rest) - 1 and rest[begin] in (b"", b"-"):  # surplus dashes are not an account
         begin += 1
     return {"host": host, "client": b" ".join(listed), "account": b" ".join(rest[begin:])}
 
@@ -134,7 +134,7 @@ def _split_names(names: bytes, with_host: bool) -> dict[str, bytes] | None:
 def _begins_with_host(words: list[bytes], with_host: bool) -> bool:
     if len(words) < 4 or words[0].endswith(b",") or words[1].startswith((b",", b"(")):
         return False
-    if words[1] == b"-" and address_of(words[2]) is None:  # then it is the ident, and the account holds a blank
+    if words[1] == b"-" and address_of(words[2]) is None:  # then it is the ident, and the account has a blank in it
         return False
     if address_of(words[0]) == words[0]:  # a site asked for by its address has a port behind it
         return False
@@ -142,15 +142,15 @@ def _begins_with_host(words: list[bytes], with_host: bool) -> bool:
 
 
 def _goes_on(before: bytes, word: bytes) -> bool:
-    """Whether a word belongs to the list of clients that the one before it is in."""
+    """Whether a word continues the list of clients that the word before it belongs to."""
     return before.endswith(b",") or word.startswith(b",") or address_of(word.strip(b'(),;"')) is not None
 
 
 def _usual_requests(lines: Lines, with_host: bool) -> Iterator[tuple[Int64s, Requests]]:
     """Requests of the lines whose quotes and spaces leave no doubt which field is which, with those lines' numbers.
 
-    From the first quote the time reaches back a fixed number of bytes, so that spaces need only be looked for in the
-    few bytes before it and between request and referrer: most of a line are quoted fields, whose spaces mean nothing.
+    The time has a fixed length and ends just before the first quote. So spaces are only searched for in the few bytes
+    before it and between request and referrer; most of a line is quoted fields, whose spaces separate nothing.
     """
     content = lines.content
     quotes = np.flatnonzero(content == QUOTE).astype(np.int32)
@@ -244,7 +244,7 @@ def _names_fit(content: Bytes, bounds: Int32s, hosted: bool) -> Bools:
         hosted: whether the first name has to be a host.
     """
     one = np.int32(1)
-    fits: Bools = content[np.maximum(bounds[:, 1] - one, 0)] != _COMMA  # a list of clients, with blanks in it
+    fits: Bools = content[np.maximum(bounds[:, 1] - one, 0)] != _COMMA  # a list of clients with blanks in it
     fits &= content[np.clip(bounds[:, 1] + one, 0, len(content) - 1)] != _PARENTHESIS
     fits &= (np.diff(bounds, axis=1) > 1).all(axis=1)
     if hosted:
@@ -254,12 +254,12 @@ def _names_fit(content: Bytes, bounds: Int32s, hosted: bool) -> Bools:
 
 
 def _begin_with_address(content: Bytes, starts: Int32s, ends: Int32s) -> Bools:
-    """Which of the words [starts[i], ends[i]) may be an address without a port, which is rather a client's."""
+    """Which of the words [starts[i], ends[i]) may be an address without a port, and so more likely a client."""
     head = window(content, starts, _NAMES_BYTES)
     inside = np.arange(_NAMES_BYTES) < (ends - starts)[:, None]
     colons = np.count_nonzero((head == _COLON) & inside, axis=1)
     first, last = head[:, 0], content[np.maximum(ends - np.int32(1), 0)]
-    digits = (first - _ZERO < 10) & (last - _ZERO < 10)  # bytes wrap below 0
+    digits = (first - _ZERO < 10) & (last - _ZERO < 10)  # unsigned bytes wrap around below 0
     found: Bools = (digits & (colons == 0)) | ((colons > 1) & (first != _OPENING))
     return found
 
@@ -307,5 +307,5 @@ def _matched(found: pa.StructArray, names: pa.StructArray, lines: pa.BinaryArray
 
 
 def _either(first: pa.BinaryArray, second: pa.BinaryArray) -> pa.BinaryArray:
-    """Of two alternatives of an expression the one that took part; the other is empty."""
+    """Whichever of an expression's two alternatives matched; the other one is empty."""
     return pc.binary_join_element_wise(first, second, pa.scalar(b"", pa.binary()))

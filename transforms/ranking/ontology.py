@@ -39,7 +39,7 @@ from semrank.transforms.ranking.topic_words import Topic, page_words, row_sums
 Float64s: TypeAlias = npt.NDArray[np.float64]
 
 PRS_THRESHOLD = 0.1
-"""Smallest relevance of a linking page that counts."""
+"""Linking pages count if their relevance is above this."""
 
 THETA = 0.5
 """theta of EC Eq. 8."""
@@ -48,7 +48,7 @@ CONTENT_WEIGHT, LINK_WEIGHT = 0.5, 0.5
 """r1 and r2 of EC Eq. 9."""
 
 SUM, LOGARITHMS = "sum", "logarithms"
-"""How the two scores are put together: added up, or their weighted logarithms are (EC 3.4)."""
+"""How the two scores are combined: as their weighted sum, or as the sum of their weighted logarithms (EC 3.4)."""
 
 UNITS = 2.0**30
 """Steps in 1 of what is added over pages, so that sums do not depend on their order."""
@@ -82,7 +82,7 @@ class OntologySettings:
     combine: str = SUM
 
     def weights(self, weight: float, rows: int) -> Float64s | None:
-        """The weight of a term of the score for each row; a term of a product has none."""
+        """The weight of a term of the score for each row; terms of a product have none."""
         return np.full(rows, weight) if self.combine == SUM else None
 
     def combined(self, content: Float64s, link: Float64s) -> Float64s:

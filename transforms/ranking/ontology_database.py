@@ -1,16 +1,16 @@
 """Ontologies learned from a relational database (EC, rules 1 to 3), by reflection with SQLAlchemy (extra `ontology`).
 
-Rule 1, classes: tables describe one class if the primary key of one refers to the other's, and both hold the same
-values. A table that only joins others, all columns of its key being foreign keys of which none is the whole key,
-describes none. Two empty tables hold no values, the same or others: there rule 3 applies.
+Rule 1, classes: two tables describe the same class if the primary key of one refers to the other's and both hold the
+same values. A table that only joins others describes no class: all columns of its key are foreign keys, and none of
+them is the whole key. Two empty tables have no values to compare; rule 3 applies to them.
 Rule 2, properties: a foreign key outside the primary key makes an object property from its table's class to the one
 that it refers to. Where a key of several columns holds a foreign key, the class is a part of the one referred to. A
 table that joins two others is a property between their classes.
 Rule 3, hierarchy: where a table's primary key refers to another's, and holds some of its values and no others, the
 class is a kind of the other; where both tables are properties, the one is a sub-property of the other.
 
-Keys are looked at where they are declared: the values of any two tables that are numbered from 1 include one another.
-Words of a class are those of its tables' names and of their columns that are no keys.
+Only declared keys count: the values of any two tables that are numbered from 1 include one another. The words of a
+class come from the names of its tables and of those columns that are not keys.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def learn_from_database(url: str, topic: str | None = None) -> Ontology:
         ) from cause
     shown = shown_address(url)
     try:
-        # A port that is no number is a plain ValueError.
+        # SQLAlchemy raises a plain ValueError for a port that is not a number.
         address = sqlalchemy.engine.make_url(url)
     except (sqlalchemy.exc.SQLAlchemyError, ValueError) as cause:
         raise InputError(
@@ -69,7 +69,7 @@ def learn_from_database(url: str, topic: str | None = None) -> Ontology:
             engine.dispose()
     except InputError:
         raise
-    except Exception as cause:  # a damaged database lets drivers raise whatever their libraries do
+    except Exception as cause:  # with a damaged database, drivers raise whatever their libraries do
         reason = " ".join(str(cause).split()).replace(url, shown)[:160]
         raise InputError(f"--ontology {shown}: can't be read: {type(cause).__name__}: {reason}") from cause
 
@@ -80,7 +80,7 @@ def shown_address(url: str) -> str:
 
 
 def _has_file(database: str | None) -> bool:
-    """Whether a SQLite database is there to be read; to open one that is not would make an empty file."""
+    """Whether a SQLite database exists; opening one that doesn't would create an empty file."""
     if not database or database == ":memory:" or database.startswith("file:"):
         return True
     return Path(database).is_file()
@@ -235,7 +235,7 @@ def _joining(tables: dict[str, _Table]) -> set[str]:
 
 
 def _joins(table: _Table) -> bool:
-    """Whether a table only joins others: its key has several columns, all foreign, by no one foreign key."""
+    """Whether a table only joins others: its key has several columns, all of foreign keys, but not of just one."""
     keys = [set(columns) for columns, _, _ in table.foreign]
     return (
         len(table.key) > 1 and set(table.key) <= set().union(*keys) and not any(set(table.key) <= key for key in keys)

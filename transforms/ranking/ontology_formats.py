@@ -35,7 +35,7 @@ SHIPPED = {"e-commerce": "e_commerce.ttl"}
 """Ontologies of our own, by name."""
 
 _PROLOG_BYTES = 1 << 16
-"""Bytes of an XML document that are looked at at a time, until its first element begins."""
+"""Bytes of an XML document that are read at a time until its first element begins."""
 
 FORMATS = {
     ".ttl": "turtle",
@@ -92,8 +92,8 @@ def parse_ontology(content: bytes, kind: str, source: str, topic: str | None = N
 def _check_prolog(content: bytes, source: str) -> None:
     """Refuses XML whose entities could read files, fetch addresses or grow without end.
 
-    Ontologies need none but the namespaces' abbreviations of some tools, which are declared inside and have no parts.
-    Declarations are reported by the parser itself: a search of the text for them can be deceived.
+    The only ones that ontologies need are the abbreviations that some tools write for namespaces: internal, and without
+    references to others. The parser itself reports the declarations, since a search of the text can be deceived.
     """
     begun = False
 
@@ -119,7 +119,7 @@ def _check_prolog(content: bytes, source: str) -> None:
         if "&" in value:
             raise InputError(f"--ontology {source}: declares entities made of entities, expected none")
 
-    # rdflib reads every document as UTF-8, whatever it says of itself; what is checked has to be what is read.
+    # rdflib reads every document as UTF-8, whatever encoding it declares, and the check must see what rdflib reads.
     parser = expat.ParserCreate("utf-8")
     parser.StartElementHandler = begin
     parser.StartDoctypeDeclHandler = doctype
@@ -131,7 +131,7 @@ def _check_prolog(content: bytes, source: str) -> None:
 
 
 def _checked_json(content: bytes, source: str) -> bytes:
-    """A JSON-LD document that names no context outside itself, written anew: what was checked is what is read."""
+    """A JSON-LD document without external contexts, serialised again so that rdflib reads what was checked."""
     document = json.loads(content)
     waiting = [document]
     while waiting:
@@ -251,7 +251,7 @@ def _sigma(value: Any, name: str, source: str) -> float:
 
 
 def _centre(classes: dict[str, OntologyClass]) -> str:
-    """The class that most relations lead to, the first by name of several."""
+    """The class that most relations lead to; of several, the first by name."""
     count = Counter(other for known in classes.values() for other in known.parents | known.wholes | known.related)
     return min(classes, key=lambda name: (-count[name], name), default="")
 
@@ -261,12 +261,12 @@ def _name(address: str) -> str:
 
 
 def _node(name: str, rdflib: Any) -> Any:
-    """The address of a class; names of tables may have spaces and other characters that an address has not."""
+    """The address of a class; a table's name may have spaces and other characters that addresses can't."""
     return rdflib.URIRef(NAMESPACE + quote(name, safe=""))
 
 
 def _property_node(name: str, rdflib: Any) -> Any:
-    """The address of a property, which may have the name of a class."""
+    """The address of a property; it differs from the address of a class of the same name."""
     return rdflib.URIRef(f"{PROPERTY_NAMESPACE}{quote(name, safe='')}")
 
 

@@ -17,10 +17,10 @@ DISCOUNT = 0.5
 """n of EC Eq. 1: what a class is worth for each relation between it and the topic."""
 
 LARGEST_SIGMA = 1e12
-"""Largest learned factor: rounds multiply theirs, and weights must stay finite."""
+"""Largest learned factor: the factors of successive rounds multiply, and weights must stay finite."""
 
 WORD_SCHEMA = pa.schema([pa.field("word", pa.string()), pa.field("class", pa.int64())])
-"""A lemma that stands for a class, by the class's number."""
+"""A lemma that stands for the class with this number."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class OntologyClass:
         words: words and names that stand for it (EC Def. 2).
         parents: names of the classes that it is a kind of.
         wholes: names of the classes that it is a part of.
-        related: names of the classes that an object property leads to.
+        related: names of the classes that its object properties lead to.
         sigma: learned factor of its weight (EC Eq. 4), 1 where nothing is learned.
     """
 
@@ -131,7 +131,7 @@ class Ontology:
         return np.where(np.isfinite(distances), sigma * discount**distances, 0.0)
 
     def word_table(self, language: str) -> pa.Table:
-        """The lemmas that stand for classes, a table of `WORD_SCHEMA` in order; of a longer name each lemma does."""
+        """The lemmas that stand for classes, a sorted table of `WORD_SCHEMA`; each lemma of a longer name is one."""
         rows: set[tuple[str, int]] = set()
         for number, name in enumerate(self.names):
             known = self.classes[name]

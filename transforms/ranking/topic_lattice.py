@@ -15,12 +15,12 @@ which is largest on the words of Y, and its evidence p_B is its support as a sha
     intension(B, u) = sum over words n of g_B(n) x_u(n)
     intension(u)    = sum over B of p_B intension(B, u)
 
-concepts that agree count more than one, where P13 takes the maximum. The seeds' own lattice counts 1 and the lattice
-with the nearest pages `FEEDBACK`. The word weights that follow are divided by their length, so that the intension by
-lattices of few and of many concepts is a cosine.
+so several concepts that agree count more than one does, whereas P13 takes the maximum. The seeds' own lattice has the
+weight 1, the one with the nearest pages `FEEDBACK`. The resulting word weights are divided by their length, so that
+the intension is a cosine, however many concepts the lattices have.
 
-What is told of a URL (anchors, the words around them, its address, queries that led to clicks on it) is written in
-other words than pages are. So the objects have two contexts, of their texts and of what is told of them, and
+What is told of a URL (anchors, the words around them, its address, queries that led to clicks on it) uses other words
+than pages do. So the objects have two contexts, of their texts and of what is told of them, and
 
     SemRank(u) = text(u)                                              where the content of u is known
                = text(u) + TOLD (told(u) - CONTRAST everywhere(u))    elsewhere
@@ -95,13 +95,13 @@ FEEDBACK_PAGES, FEEDBACK_SHARE = 40, 0.3
 """Harvested pages that join the lattice, and the largest share of the harvest that they may be, against drift."""
 
 FEEDBACK = 0.7
-"""What the lattice with the nearest pages counts beside that of the seeds alone."""
+"""Weight of the lattice with the nearest pages; the lattice of the seeds alone has 1."""
 
 TOLD, CONTRAST = 1.0, 0.9
-"""What the lattice of told words counts beside that of texts, and what counts against it: the words told everywhere."""
+"""Weight of the lattice of told words beside that of texts, and of what is subtracted: the words told everywhere."""
 
 RELATED = 0.5
-"""What relatives of a word count beside the word itself."""
+"""Weight of a word's relatives beside the word itself."""
 
 TEXT, TOLD_WORDS = "text", "told"
 """The contexts of the base objects."""
