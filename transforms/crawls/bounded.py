@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, cast
 
 from semrank.transforms.crawls.html import MAX_HTML_BYTES, HtmlPage, read_html
 from semrank.transforms.crawls.links import PageLinks
-from semrank.transforms.streams.parameters import NO_RULES, ParameterRules
+from semrank.transforms.streams.parameters import NO_RULES, ParameterRules, count_lost, urls_that_lost_parameters
 
 DEFAULT_RECORD_SECONDS = 5.0
 """Seconds of processor time that one record may take; large honest pages take some tenths of one."""
@@ -93,7 +93,8 @@ class _Helper:
                 request = json.dumps([len(body), seconds, rules, options], default=list)
                 requests.write(request.encode() + b"\n" + body)
                 requests.flush()
-                title, text, language, links = json.loads(answers.readline())
+                title, text, language, links, lost = json.loads(answers.readline())
+                count_lost(lost)
                 return HtmlPage(title, text, language, PageLinks.of_state(options["url"], links))
             except (BrokenPipeError, ValueError):
                 status = process.wait()
@@ -138,8 +139,10 @@ def serve() -> None:
     while request := requests.readline():
         size, seconds, rules, options = json.loads(request)
         body = requests.read(size)
+        before = urls_that_lost_parameters()
         signal.setitimer(signal.ITIMER_PROF, seconds)
         page = read_html(body, rules=ParameterRules.of(*rules), **options)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        answers.write(json.dumps([page.title, page.text, page.language, page.links.state()]).encode() + b"\n")
+        found = [page.title, page.text, page.language, page.links.state(), urls_that_lost_parameters() - before]
+        answers.write(json.dumps(found).encode() + b"\n")
         answers.flush()

@@ -97,6 +97,11 @@ def urls_that_lost_parameters() -> int:
     return _state.lost
 
 
+def count_lost(urls: int) -> None:
+    """Counts URLs that lost a parameter in another process for this thread."""
+    _state.lost += urls
+
+
 def without_noise(url: str, rules: ParameterRules) -> str:
     """A URL without session ids, tracking parameters and empty ones, of its query and behind `;` in its path."""
     bare = _BEHIND_SEMICOLON.sub(partial(_kept, rules=rules), url) if ";" in url else url

@@ -13,7 +13,7 @@ from semrank.transforms.crawls import bounded, scrapy, warc
 from semrank.transforms.crawls.bounded import APART_BYTES, TOOK_TOO_LONG, UnreadableError, read_page, time_limit
 from semrank.transforms.crawls.html import read_html
 from semrank.transforms.crawls.pages import CrawlLimits
-from semrank.transforms.streams.parameters import ParameterRules
+from semrank.transforms.streams.parameters import ParameterRules, urls_that_lost_parameters
 from tests.support.crawls import http, stream, together
 from tests.support.crawls import warc as record
 
@@ -40,7 +40,12 @@ def test_large_pages_are_read_as_small_ones_are() -> None:
         "max_links": 10,
         "rules": ParameterRules.of((), ("a",)),
     }
-    apart, here = read_page(LARGE, **options), read_html(LARGE, **options)  # type: ignore[arg-type]
+    counts = [urls_that_lost_parameters()]
+    apart = read_page(LARGE, **options)  # type: ignore[arg-type]
+    counts.append(urls_that_lost_parameters())
+    here = read_html(LARGE, **options)  # type: ignore[arg-type]
+    counts.append(urls_that_lost_parameters())
+    assert counts[2] - counts[1] == counts[1] - counts[0] > 0
     assert (apart.title, apart.text, apart.language) == (here.title, here.text, here.language)
     assert apart.links.state() == here.links.state()
     assert (apart.links.nofollow, apart.links.targets) == (True, ["http://example.com/b/x"] * 10)
