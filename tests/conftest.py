@@ -15,7 +15,30 @@ settings.load_profile("suite")
 OWN_COMMAND = tuple(Path(__file__).resolve().parent / name for name in ("cloud", "cluster", "crawlers"))
 """Folders whose tests need services and minutes; they run when the command names them."""
 
+LONGEST = tuple(
+    Path(__file__).resolve().parent / f"{name}.py"
+    for name in (
+        *("faults/test_damaged_folders", "docs/test_commands", "transforms/similarity/test_concept_similarity"),
+        *("faults/test_hostile", "faults/test_crash_safety", "pipelines/test_memory", "benchmarks/test_ranking"),
+        *("faults/test_numbers", "transforms/lattice/test_closed_sets", "benchmarks/test_local_runner"),
+        *("transforms/logs/test_formats", "docs/test_extending", "pipelines/local/test_local_runs"),
+        *("pipelines/test_determinism", "pipelines/test_definitions", "transforms/context/test_describe"),
+    )
+)
+"""Files whose tests take longest, 15 to 60 s each; they run first, so that no worker waits for one at the end."""
+
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Lets pytest-xdist, where it is used, take files in the order of collection, not by their number of tests."""
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the tests that take longest first."""
+    place = {path: number for number, path in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path, len(place)))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

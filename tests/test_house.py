@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import LONGEST
+
 ROOT = Path(__file__).resolve().parents[1]
 
 CHECKOUT = ("schemas", "transforms", "pipelines", "benchmarks", "deploy", "docs", "examples", "tests")
@@ -153,3 +155,7 @@ def test_no_stage_function_only_renames_a_kernel(path: str) -> None:
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     private = {each.name for each in tree.body if isinstance(each, ast.FunctionDef) and each.name.startswith("_")}
     assert not [each.name for each in functions(tree) if each.name in private and only_renames(each)]
+
+
+def test_files_that_are_tested_first_are_there() -> None:
+    assert [path for path in LONGEST if not path.is_file()] == []
