@@ -126,7 +126,7 @@ def test_a_queue_that_does_not_fit_is_refused_before_anything_is_written(
     assert not (tmp_path / "round").exists()
 
 
-@pytest.mark.parametrize("mode", [[], ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]])
+@pytest.mark.parametrize("mode", [[], ["--direct_num_workers=1", "--direct_running_mode=multi_processing"]])
 def test_relations_that_do_not_fit_leave_nothing(
     mode: list[str], web: Input, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
