@@ -23,6 +23,7 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOpt
 from semrank.pipelines import __version__
 from semrank.pipelines.cluster import ClusterCheck
 from semrank.pipelines.local.runner import LocalRunner
+from semrank.pipelines.options import expected_one
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.beam import (
     GROUP_BYTES,
@@ -204,6 +205,9 @@ def run_pipeline(
         pipeline = beam.Pipeline(options=options)
     except (ValueError, ImportError) as cause:
         runner = options.view_as(StandardOptions).runner
+        known = ["LocalRunner", *StandardOptions.KNOWN_RUNNER_NAMES]
+        if "." not in runner and runner not in known:
+            raise InputError(f"--runner: {expected_one(runner, known)}, or the full name of a class") from cause
         raise InputError(f"--runner {runner}: can't be used: {' '.join(str(cause).split())}") from cause
     build(pipeline)
     limit_memory(pipeline, worker_memory)

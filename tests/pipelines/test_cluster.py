@@ -97,8 +97,11 @@ def test_job_servers_that_do_not_list_their_jobs_are_taken() -> None:
 
 
 def test_unknown_runner() -> None:
-    with pytest.raises(InputError, match=r"^--runner NoSuchRunner: can't be used: Unexpected pipeline runner"):
-        run_pipeline(beam_options(["--runner=NoSuchRunner"]), lambda _: None)
+    for name, meant in (("NoSuchOne", ""), ("DirctRunner", r" \(did you mean DirectRunner\?\)")):
+        with pytest.raises(InputError, match=f"^--runner: found '{name}'{meant}, expected one of LocalRunner, "):
+            run_pipeline(beam_options([f"--runner={name}"]), lambda _: None)
+    with pytest.raises(InputError, match=r"^--runner no\.SuchRunner: can't be used: No module named 'no'"):
+        run_pipeline(beam_options(["--runner=no.SuchRunner"]), lambda _: None)
 
 
 def test_nobody_at_the_master(closed_port: int) -> None:
