@@ -8,6 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from semrank.pipelines.cli import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,7 +32,8 @@ def test_main_command_runs_here(tmp_path: Path) -> None:
         [sys.executable, *arguments, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "rank 1 of" in done.stdout
+    best = pq.read_table(tmp_path / "round" / "frontier", filters=pc.field("selected")).to_pylist()[0]
+    assert f"\n{best['url']}\nrank {best['rank']} of " in done.stdout
     assert (tmp_path / "round" / "manifest.json").exists()
     assert "Traceback" not in done.stderr
 

@@ -148,7 +148,7 @@ def test_options_that_are_no_numbers(
     assert f"--{option}: found" in error
 
 
-NO_COUNTS = {"extent", "intent", "layer", "base", "current", "position", "seed_set", "status"}
+NO_COUNTS = {"extent", "intent", "source", "target", "layer", "base", "current", "position", "seed_set", "status"}
 """Columns of whole numbers that count nothing which grows with a crawl or a log."""
 
 
