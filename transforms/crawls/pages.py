@@ -19,10 +19,11 @@ from semrank.transforms.crawls.bounded import DEFAULT_RECORD_SECONDS
 from semrank.transforms.crawls.links import DEFAULT_MAX_LINKS, PageLinks
 from semrank.transforms.crawls.media import may_be_page, media_type
 from semrank.transforms.crawls.robots import Robots
-from semrank.transforms.streams.batch import DEFAULT_MAX_RECORD_BYTES, BatchBuilder, Capture, well_formed
+from semrank.transforms.streams.batch import DEFAULT_MAX_RECORD_BYTES, BatchBuilder, Capture
 from semrank.transforms.streams.dates import microseconds
 from semrank.transforms.streams.json_lines import status_code
 from semrank.transforms.streams.parameters import NO_RULES, ParameterRules
+from semrank.transforms.streams.texts import well_formed
 from semrank.transforms.streams.urls import canonical_url
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})

@@ -47,10 +47,11 @@ from semrank.transforms.crawls.pages import (
     settle_status,
 )
 from semrank.transforms.crawls.payload import headers_of_json
-from semrank.transforms.streams.batch import BatchBuilder, SourceBatch, well_formed
+from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.json_lines import parse_object, read_lines
 from semrank.transforms.streams.languages import language_code
 from semrank.transforms.streams.quotes import quote_page_line
+from semrank.transforms.streams.texts import well_formed
 from semrank.transforms.streams.times import written_times
 from semrank.transforms.streams.urls import canonical_url
 

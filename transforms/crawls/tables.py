@@ -21,11 +21,12 @@ from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLICKS, LINKS, PAGES, TableSchema, conform
 from semrank.transforms.columnar.arrays import column_array
 from semrank.transforms.crawls.pages import DEFAULT_LIMITS, CrawlLimits
-from semrank.transforms.streams.batch import BatchBuilder, SourceBatch, well_formed
+from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.json_lines import parse_object, read_lines, whole_number
 from semrank.transforms.streams.lines import is_compressed
 from semrank.transforms.streams.parquet import MAGIC, read_batches, read_schema
 from semrank.transforms.streams.quotes import quote_click, quote_click_line, quote_head, quote_page_line
+from semrank.transforms.streams.texts import well_formed
 from semrank.transforms.streams.times import written_times
 from semrank.transforms.streams.urls import canonicalize
 

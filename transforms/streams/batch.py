@@ -13,6 +13,7 @@ import pyarrow as pa
 from semrank.schemas.tables import ALIASES, CLICKS, HISTORY, LINKS, PAGES, REJECTS, TIMESTAMP, TableSchema, conform
 from semrank.transforms.streams.parameters import NO_RULES, ParameterRules
 from semrank.transforms.streams.quotes import quote_page
+from semrank.transforms.streams.texts import well_formed
 
 DEFAULT_MAX_RECORD_BYTES = 20 << 20
 """Maximum bytes of a record's block: pages are far smaller; larger records are videos or archives."""
@@ -282,8 +283,3 @@ def _whole(value: Any) -> Any:
     if isinstance(value, list):
         return [_whole(element) for element in value]
     return value
-
-
-def well_formed(text: str) -> str:
-    """The text with every half of a surrogate pair replaced by U+FFFD."""
-    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -100,3 +100,8 @@ def text_or_escapes(value: bytes) -> str:
 def quotable(value: bytes) -> str:
     """Bytes as text for a reject row; what is no UTF-8 is shown as an escape."""
     return value.decode("utf-8", "backslashreplace")
+
+
+def well_formed(text: str) -> str:
+    """The text with every half of a surrogate pair replaced by U+FFFD."""
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.transforms.streams.parameters import NO_RULES, ParameterRules, without_noise
+from semrank.transforms.streams.texts import well_formed
 
 MAX_URL_CHARS = 4_096
 """Characters a canonical URL may have; longer ones come from generators, and browsers and servers refuse them."""
@@ -88,7 +89,7 @@ def canonical_url(raw: str, base: str | can_ada.URL | None = None, rules: Parame
     except ValueError:
         return CanonicalUrl(None, _why_unparsable(raw))
     except TypeError:  # half a surrogate pair, which the parser's UTF-8 can't hold
-        return canonical_url(raw.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"), base, rules)
+        return canonical_url(well_formed(raw), base, rules)
     href = url.href
     if not href.startswith(_WEB):
         return CanonicalUrl(None, "scheme-unsupported")

@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 
 from semrank.schemas.tables import LINKS, PAGES
-from semrank.transforms.streams.batch import CAPTURES, MAX_REJECT_CHARS, BatchBuilder, Capture, SourceBatch, well_formed
+from semrank.transforms.streams.batch import CAPTURES, MAX_REJECT_CHARS, BatchBuilder, Capture, SourceBatch
+from semrank.transforms.streams.texts import well_formed
 
 
 def test_a_batch_that_does_not_balance_is_an_error() -> None:
