@@ -10,10 +10,10 @@ and the similarity of two words is
     ics(a, b) = 1                                               if a = b or ISA(a, b)
               = 2 log p(s) / (log p(a) w(a) + log p(b) w(b))    otherwise, clamped to [0, 1]
 
-where s is the common ancestor-or-self with the largest information content -log p(s), and Top only without one.
+where s is the common ancestor-or-self with the largest information content -log p(s), or Top if there is none.
 
 Similarities are rounded to the grid of 2^-40 (1e-12). Sums of them are then exact in float64 whatever their order, so
-an optimal matching has one value, equal matchings compare equal, and results don't depend on how work was batched.
+an optimal matching has one value, equal matchings compare equal, and results don't depend on the batches.
 """
 
 from __future__ import annotations
@@ -36,20 +36,21 @@ ICS_UNITS = 2.0**40
 similarities is exact in float64."""
 
 TOP = -1
-"""Stands for Top where a word number is expected."""
+"""Number of Top where a word number is expected."""
 
 SLAB = 1024
-"""Most columns of an ics block, and most parents of a component, handled at a time."""
+"""Largest number of columns of an ics block, and of parents of a component, that are processed at a time."""
 
 FEW = 8
-"""Components of a layer whose parents, if they have the most, are gone through one component after another."""
+"""Number of components of a layer, those with the most parents, whose remaining parents are processed one component
+at a time."""
 
 SHARED_CELLS = 1 << 21
-"""Cells aimed at for what the rows' ancestors share with a slab's columns: 16 MB of float64. With many ancestors slabs
-get narrower, but not below an eighth: finding the columns' ancestors has a price, too."""
+"""Target size of the matrix of the rows' ancestors and a slab's columns: 16 MB of float64. With many ancestors slabs
+get narrower, but not below an eighth, since the columns' ancestors are found once a slab."""
 
 TILE_CELLS = 1 << 16
-"""Values of a block worked out at a time: two arrays of 2^16 float64 are 1 MB and stay in a core's cache."""
+"""Values of a block computed at a time: two arrays of 2^16 float64 are 1 MB, which fits a core's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +61,14 @@ class WeightedHierarchy:
         probability: p(n), float64[n]; 0 for a word without clicks or in neither context.
         information: -log p(n), float64[n]; 0 where the probability is 0.
         weight: w(n), float64[n].
-        layer: edges of the longest path from Top, int32[n]; 0 only for a word that is Top itself.
+        layer: number of edges of the longest path from Top, int32[n]; 0 only for a word that is Top itself.
         component: strongly connected component of each word, int32[n], numbered by their smallest words.
         component_layer: layer of each component, int32[c].
         component_information: largest information content in each component, float64[c]; -inf where no word has clicks.
-        component_word: the (smallest) word with that information content, else the smallest word, int32[c].
+        component_word: the smallest word with that information content; without one, the smallest word, int32[c].
         parent_pointers: CSR pointers int64[c + 1] into `parents`.
-        parents: components with an edge into each component, ascending, int32[]; Top and its edges are left out.
-        relatives: words that are equal or ISA-related, symmetric CSR bool[n, n].
+        parents: components with an edge to each component, ascending, int32[]; Top and its edges are left out.
+        relatives: pairs of words that are equal or ISA-related, symmetric CSR bool[n, n].
         top_word: the word that is Top, or `TOP` where Top is virtual.
         top_information: -log p(Top).
         alpha: adjustment of the edge weights.
@@ -111,17 +112,17 @@ def build_hierarchy(
         in_base: whether a word occurs in the base context, bool[n].
         in_current: whether a word occurs in the current context, bool[n].
         part_of: (whole, part) word numbers of the Part-Of pairs. As Def. 13 has it, an edge joins a word of the base
-            context to one of the current context; other pairs, and pairs of a word with itself, make no edge.
-        isa: word numbers of the ISA pairs, each in one direction or both.
+            context to one of the current context; other pairs, and pairs of a word with itself, are ignored.
+        isa: word numbers of the ISA pairs, in one direction or both.
         alpha: adjustment of the edge weights 1 / (k + alpha), 0 < alpha <= 0.5.
         top_word: the query's only keyword. Without an ISA relative it is Top itself: edges into it are dropped, and
             its own probability is p(Top). Otherwise, and without a `top_word`, Top is virtual.
         top_probability: p(Top) of a virtual Top: the largest or the smallest p(n) > 0, or a number.
-        smoothing: added to f of every word of the two contexts. Words whose f is 0 then are similar to themselves and
-            their ISA relatives only, and count as no common ancestor.
+        smoothing: added to f of every word of the two contexts. Words whose f is still 0 are similar to themselves and
+            their ISA relatives only, and are not common ancestors.
 
     Raises:
-        ValueError: an array has another length than the words, or a number is no word's.
+        ValueError: arrays differ in length, or a number is not the number of a word.
     """
     edges, relatives, top = _checked_words(in_base, in_current, part_of, isa, top_word, len(clicks))
     component, parent_pointers, parents = condense(edges, len(clicks))
@@ -154,7 +155,7 @@ def build_hierarchy(
 def _checked_words(
     in_base: Bools, in_current: Bools, part_of: Pairs, isa: Pairs, top_word: int | None, word_count: int
 ) -> tuple[Pairs, sparse.csr_array, int]:
-    """The edges (wholes, parts) that count, the relatives, and the word that is Top, or `TOP`."""
+    """The edges (wholes, parts) of the hierarchy, the relatives, and the word that is Top, or `TOP`."""
     for name, array in (("in_base", in_base), ("in_current", in_current)):
         if len(array) != word_count:
             raise ValueError(f"{name}: found {len(array)} values, expected one for each of {word_count} words")
@@ -163,7 +164,7 @@ def _checked_words(
     if top_word is not None and not 0 <= top_word < word_count:
         raise ValueError(f"top_word: found {top_word}, expected a word number below {word_count}")
     top = TOP if top_word is None or relatives.indptr[top_word + 1] - relatives.indptr[top_word] > 1 else top_word
-    # Top words have no parent, and an edge from Top adds nothing to being below it.
+    # Top has no parent, and each word is below it without an edge.
     real = in_base[wholes] & in_current[parts] & (wholes != parts) & (wholes != top) & (parts != top)
     return (wholes[real], parts[real]), relatives, top
 
@@ -184,14 +185,14 @@ def _relatives(left: npt.NDArray[np.integer], right: npt.NDArray[np.integer], wo
     """Identity and ISA, symmetric, as bool[n, n] with ascending columns."""
     own = np.arange(word_count, dtype=np.int32)
     rows, columns = np.concatenate([own, left, right]), np.concatenate([own, right, left])
-    # Adding booleans is "or", so a pair given twice stays one entry.
+    # The sum of booleans is their disjunction, so a repeated pair is one entry.
     return sparse.coo_array(
         (np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=(word_count, word_count)
     ).tocsr()
 
 
 def _layers(parent_pointers: Int64s, parents: Int32s) -> Int32s:
-    """Layer of each component: peels the graph, so that a component's turn comes right after its last parent's."""
+    """Layer of each component, in topological order: a component is processed right after the last of its parents."""
     count = len(parent_pointers) - 1
     waiting = np.diff(parent_pointers)
     child = np.repeat(np.arange(count, dtype=np.int64), waiting)
@@ -218,7 +219,7 @@ def _probabilities(clicks: Int64s, in_contexts: Bools, smoothing: float) -> Floa
 
 
 def _path_weights(layer: Int32s, alpha: float) -> Float64s:
-    """W of words by their layers."""
+    """w(n) of words by their layers."""
     steps = np.arange(1, int(layer.max(initial=0)) + 1, dtype=np.float64)
     weights = np.concatenate([[0.0], np.cumsum(1.0 / (steps + alpha))])
     return np.asarray(weights[layer])
@@ -231,7 +232,7 @@ def _top_probability(probability: Float64s, top: int, top_probability: TopProbab
         return float(top_probability)
     positive = probability[probability > 0]
     if not len(positive):
-        return 1.0  # no two words are similar but by ISA, so that p(Top) is in no formula
+        return 1.0  # words are similar by ISA only, so p(Top) is not used
     return float(positive.max() if top_probability == "max" else positive.min())
 
 
@@ -249,7 +250,7 @@ def common_ancestor(hierarchy: WeightedHierarchy, a: int, b: int) -> int:
     """The word s of Def. 15: the common ancestor-or-self of two words with the largest information content.
 
     Returns:
-        A word number, the smallest one on a tie, or `TOP` where the words share no other ancestor.
+        A word number, the smallest one on a tie, or `TOP` if the words share no other ancestor.
     """
     shared = _ancestors(hierarchy, a) & _ancestors(hierarchy, b)
     words = [
@@ -261,7 +262,7 @@ def common_ancestor(hierarchy: WeightedHierarchy, a: int, b: int) -> int:
 
 
 def _ancestors(hierarchy: WeightedHierarchy, word: int) -> set[int]:
-    """Components from which a word can be reached, its own included; none for a word that is Top itself."""
+    """Components from which a word can be reached, including its own; none for a word that is Top itself."""
     if word == hierarchy.top_word:
         return set()
     found = {int(hierarchy.component[word])}
@@ -284,9 +285,8 @@ def path_from_top(hierarchy: WeightedHierarchy, word: int) -> list[int]:
     """The longest path that gives a word its layer, for explanations.
 
     Returns:
-        Word numbers from layer 1 down to the word itself, one a layer, led by the word that is Top if one is. On the
-        way each component is shown by its most informative word, and of several parents the smallest component is
-        taken.
+        Word numbers from layer 1 down to the word itself, one per layer; before them the word that is Top, if any. A
+        component is represented by its most informative word. Of several parents the smallest component is taken.
     """
     path = [word]
     component = int(hierarchy.component[word])
@@ -299,24 +299,24 @@ def path_from_top(hierarchy: WeightedHierarchy, word: int) -> list[int]:
 
 
 def clicked_first(hierarchy: WeightedHierarchy, words: npt.NDArray[np.integer]) -> Int64s:
-    """An order of words in which those with clicks come first."""
+    """Positions that sort words so that those with clicks come first; stable."""
     return np.argsort(hierarchy.probability[words] == 0, kind="stable").astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class IcsRows:
-    """The rows of ics blocks, made ready for any number of columns.
+    """The rows of ics blocks, prepared for any number of columns.
 
-    What a row's component shares with the columns is the largest of what its parents share with them, and its own
-    information content for the columns below it: one pass over the ancestors of the rows, layer by layer. A word
-    without clicks is similar to its relatives only, and takes no part in this.
+    The information content that a component shares with a column is the largest that one of its parents shares with
+    it, or its own for the columns below it. One pass over the ancestors of the rows, layer by layer, computes all of
+    them. Words without clicks are left out, as they are similar to their relatives only.
 
     Attributes:
         hierarchy: the hierarchy of n words.
         words: the rows' words.
         clicked: the rows whose words have clicks, int64.
         above: the ancestors of their components.
-        places: position of each one's component there.
+        places: position of the component of each of these rows in `above`, int64.
     """
 
     hierarchy: WeightedHierarchy
@@ -327,17 +327,17 @@ class IcsRows:
 
     @classmethod
     def of(cls, hierarchy: WeightedHierarchy, words: npt.NDArray[np.integer]) -> IcsRows:
-        """Rows of these words, numbers below n; a word may stand there more than once."""
+        """Rows of these words, numbers below n; a word may be repeated."""
         clicked = np.flatnonzero(hierarchy.probability[words] > 0).astype(np.int64)
         components, place = np.unique(hierarchy.component[words[clicked]].astype(np.int64), return_inverse=True)
         above = _Above.of(hierarchy, components)
         return cls(hierarchy, words, clicked, above, above.places[place])
 
     def write(self, columns: npt.NDArray[np.integer], block: Float64s) -> None:
-        """Writes the similarities with some columns' words, those with clicks first.
+        """Writes the similarities with the words of some columns.
 
         Args:
-            columns: word numbers in such an order as `clicked_first` gives.
+            columns: word numbers in the order of `clicked_first`.
             block: float64[len(rows), len(columns)], written.
         """
         hierarchy, row_shares = self.hierarchy, word_shares(self.hierarchy, self.words[self.clicked])
@@ -370,9 +370,9 @@ class _Above:
 
     Attributes:
         components: the ancestors, int64[m].
-        places: position there of each of the components asked for, int64.
-        steps: (first position, ancestors, positions of parents): one parent of each of so many ancestors one after
-            another, or several parents of one. Steps of deeper layers come later.
+        places: position in `components` of each of the given components, int64.
+        steps: (first position, number of ancestors, positions of parents): one parent of each of these consecutive
+            ancestors, or several parents of one ancestor. Steps of deeper layers come later.
     """
 
     components: Int64s
@@ -424,18 +424,18 @@ def _write_shared_information(hierarchy: WeightedHierarchy, above: _Above, colum
 
 
 def _closure(hierarchy: WeightedHierarchy, components: Int64s) -> tuple[Int64s, npt.NDArray[np.uint8]]:
-    """All ancestors of some components, themselves included, with bit sets that are passed upwards layer by layer.
+    """All ancestors of some components, themselves included, and bit sets of the components below each.
 
-    Bits cost an edge a few machine words whatever the shape of the graph, where lists of ancestors would grow with the
-    square of its size in a deep one.
+    Bit sets cost a few machine words per edge whatever the shape of the graph; lists of ancestors grow with the square
+    of a deep graph's size.
 
     Returns:
-        (ancestors int64[m] ascending, uint8[m, ceil(len(components) / 8)] the components that each is or is above).
+        (ancestors int64[m] ascending, uint8[m, ceil(len(components) / 8)]: the components that each is or is above).
     """
     ancestors, child, parent = _upward_edges(hierarchy, components)
     below = np.zeros((len(ancestors), -(-len(components) // 8)), dtype=np.uint8)
     below[np.searchsorted(ancestors, components)] = np.packbits(np.eye(len(components), dtype=np.bool_), axis=1)
-    # The parent's layer is above the child's, so a child is complete once all parents in deeper layers are.
+    # A parent's layer is above its child's, so a component is complete when the deeper layers are.
     for start, end in runs(hierarchy.component_layer[ancestors[parent]]):
         targets, sources = parent[start:end], child[start:end]
         first = group_starts(targets)
@@ -471,7 +471,7 @@ def runs(values: Int32s) -> Iterator[tuple[int, int]]:
 
 
 def word_shares(hierarchy: WeightedHierarchy, words: npt.NDArray[np.integer]) -> Float64s:
-    """What each word adds to the denominators, -log p(n) w(n); inf, which makes the quotient 0, without clicks."""
+    """Summand of each word in the denominator, -log p(n) w(n); inf for words without clicks, so that ics is 0."""
     share: Float64s = hierarchy.information[words] * hierarchy.weight[words]
     share[hierarchy.probability[words] == 0] = np.inf
     return share
@@ -488,12 +488,12 @@ def _write_ics(
     """Writes similarities of words that are neither equal nor ISA-related.
 
     Args:
-        shares: of the rows' and of the columns' words.
-        shared: information contents of common ancestors, float64[m, components]; -inf stands for Top.
-        places: row and column of `shared` of the rows' and of the columns' words.
+        shares: `word_shares` of the rows' and of the columns' words.
+        shared: information contents of common ancestors, float64[m, components]; -inf for Top.
+        places: the row of `shared` of each row's word, and the column of each column's word.
         top_information: -log p(Top).
-        values: float64[r, columns], of which some rows are written.
-        targets: the rows there, int64[rows].
+        values: float64[r, columns], of which the rows `targets` are written.
+        targets: int64[rows].
     """
     (row_share, column_share), (row_places, column_places) = shares, places
     in_order = np.array_equal(column_places, np.arange(shared.shape[1]))
@@ -505,7 +505,7 @@ def _write_ics(
         tile = tile if in_order else np.take(tile, column_places, axis=1)
         np.copyto(tile, top_information, where=tile < 0)
         own = np.add.outer(row_share[rows], column_share)
-        # With probability 1 or weight 0 on both sides: x/0 counts as 1, 0/0 as 0.
+        # Where probability 1 or weight 0 makes the denominator 0, x/0 is 1 and 0/0 is 0.
         undefined = np.ix_(np.flatnonzero(zero_rows[rows]), zero_columns)
         tile[undefined], own[undefined] = tile[undefined] > 0, 1.0
         np.divide(tile, own, out=tile)
