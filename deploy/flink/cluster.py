@@ -1,11 +1,11 @@
-"""Starts, ends and shows a Flink cluster on this machine, with Beam's job server and a pool of Python workers.
+"""Starts, stops and shows a Flink cluster on this machine, with Beam's job server and a pool of Python workers.
 
-`up` starts one JobManager, the TaskManagers as processes of their own, the job server and the worker pool, waits until
-every slot is there, and prints as its last line the options that a semrank command needs. Where the cluster runs
-already, it starts what is missing. `down` ends what `up` started, and nothing else. `status` tells what runs; it ends
-with 0 only if that is everything.
+`up` starts one JobManager, the TaskManagers as separate processes, the job server and the worker pool, waits until
+all slots are registered, and prints on its last line the options for a semrank command. If the cluster runs already,
+`up` starts the processes that are missing. `down` stops the processes that `up` started, and no others. `status` lists
+what is running; its exit status is 0 only if all processes are.
 
-All of it listens on the loopback address only.
+Every process listens on the loopback address only.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ JOB_MANAGER, JOB_SERVER, WORKER_POOL = "jobmanager", "jobserver", "workerpool"
 STATE_FILE = "cluster.json"
 
 WAIT_SECONDS = 90.0
-"""How long `up` waits for all slots: Java and Flink start in some 10 s on an idle machine."""
+"""Time limit of `up` for all slots: Java and Flink start in some 10 s on an idle machine."""
 
 END_SECONDS = 15.0
-"""How long a process may take to end before it is killed."""
+"""Time limit for a process to stop before it is killed."""
 
 LOG_LINES = 15
-"""Lines of a process's log that a message about its early end shows."""
+"""Number of lines of a process's log in a message about its early end."""
 
 ADD_OPENS = (
     "java.base/java.lang",
@@ -60,49 +60,49 @@ ADD_OPENS = (
     "java.base/java.util.concurrent.atomic",
     "java.base/java.util.concurrent.locks",
 )
-"""Packages of the JDK that Flink's serialisation looks into."""
+"""Packages of the JDK that Flink's serialisation reflects on."""
 
 FRAMEWORK_MEGABYTES = 128
-"""Heap, and as much again outside of it, that Flink keeps for itself in a TaskManager."""
+"""Heap that Flink reserves for itself in a TaskManager, and as much off-heap memory."""
 
 EXCHANGE_MEGABYTES = 256
-"""Memory outside of the heap of a slot's exchange with its Python worker: gRPC ends it where none is left, and the job
-with it, which 64 MB a slot did at a million pages."""
+"""Off-heap memory for a slot's exchange with its Python worker. Without any left gRPC ends the exchange and the job, as
+happened with 64 MB a slot at a million pages."""
 
 METASPACE_MEGABYTES = 256
 OVERHEAD_MEGABYTES = 192
-"""Classes and threads of a TaskManager; Flink wants to know, though it gives them out to nobody."""
+"""Memory for classes and threads of a TaskManager, which Flink needs for its sums only."""
 
 WORKER_CACHE_MILLISECONDS = 60_000
-"""How long a job's worker without work is kept."""
+"""Time for which an idle worker of a job is kept."""
 
 SORTED_EXCHANGE_PARALLELISM = 64
-"""Parallelism from which one sorted file a task is better than one file a pair of tasks."""
+"""Parallelism from which one sorted file per task is faster than one file per pair of tasks."""
 
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 RESTART_DELAY = "5 s"
-"""How long a job waits before it tries again."""
+"""Delay before a failed job is restarted."""
 
 QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
-"""Java's quick compiler alone. Python does the arithmetic: the optimising one took half of a small job's time."""
+"""Java's C1 compiler only. Python does the arithmetic; C2, the optimising compiler, took half of a small job's time."""
 
 SERVER_HEAP_MEGABYTES = 512
 """Heap of the JobManager and of the job server: they hold graphs of jobs, no data."""
 
 
 class ClusterError(Exception):
-    """The cluster can't be started or ended; the message says why."""
+    """The cluster can't be started or stopped; the message says why."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the cluster is; memory in MB.
+    """Sizes of the cluster; memory in MB.
 
     Attributes:
         task_managers: processes that run a job's tasks.
         slots: tasks that each of them runs at a time.
-        heap: Java heap of a TaskManager for tasks; every group of a shuffle passes through it.
+        heap: Java heap of a TaskManager for tasks; each group of a shuffle is held there.
         managed: memory of a TaskManager for sorting, shared by all slots and all sorts of a job.
         network: memory of a TaskManager for exchanges.
     """
@@ -115,14 +115,14 @@ class Sizes:
 
     @property
     def exchange(self) -> int:
-        """Memory of a TaskManager outside of the heap for what its slots exchange with their workers."""
+        """Off-heap memory of a TaskManager for the exchange of its slots with their workers."""
         return EXCHANGE_MEGABYTES * self.slots
 
     @classmethod
     def of_machine(cls, megabytes: int, processors: int) -> Sizes:
-        """The sizes for a machine with so much memory: a quarter for the TaskManagers, most is the workers'.
+        """The sizes for a machine with this memory: a quarter is for the TaskManagers, most is for the workers.
 
-        There are as many slots as processors: more tasks at a time cost start-up and memory, and gain nothing.
+        There is one slot per processor: more cost start-up time and memory without a gain.
         """
         slots = max(1, processors // cls.task_managers)
         return cls(slots=slots, heap=max(cls.heap, megabytes // 12), managed=max(cls.managed, megabytes // 24))
@@ -145,8 +145,8 @@ class Process:
     """A process that `up` started.
 
     Attributes:
-        pid: its number, which is its group's number too.
-        started: when the system started it, in the system's own words: a later process with the number has another.
+        pid: its process id, which is also that of its process group.
+        started: start time as in /proc/PID/stat, which tells it from a later process with the same id.
     """
 
     pid: int
@@ -155,7 +155,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What the state folder says of a cluster."""
+    """The content of a cluster's state file."""
 
     sizes: Sizes
     ports: Ports
@@ -163,7 +163,7 @@ class Cluster:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; gives the exit status."""
+    """Runs the command and returns the exit status."""
     parser = _parser()
     parsed = parser.parse_args(arguments)
     state: Path = parsed.state.expanduser().absolute()
@@ -213,12 +213,12 @@ def _parser() -> argparse.ArgumentParser:
 def machine_megabytes() -> int:
     """Memory of this machine, or of the container that it is, in MB.
 
-    `worker_memory.machine_bytes` knows more kinds of limits, but this command runs on a Python without semrank, too.
+    `worker_memory.machine_bytes` knows more kinds of limits, but this command also runs where semrank is not installed.
     """
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         limit = int(CONTAINER_LIMIT.read_text(encoding="ascii"))
-    except (OSError, ValueError):  # None is set: the file is not there or says `max`.
+    except (OSError, ValueError):  # no limit: the file is missing or holds `max`
         limit = physical
     return min(physical, limit) >> 20
 
@@ -231,7 +231,7 @@ def _positive(text: str) -> int:
 
 @contextmanager
 def _locked(state: Path) -> Iterator[None]:
-    """Keeps a second command on the same state folder waiting."""
+    """Holds the lock of the state folder, for which other commands wait."""
     state.mkdir(parents=True, exist_ok=True)
     with (state / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -278,7 +278,7 @@ def job_options(cluster: Cluster) -> list[str]:
         f"--flink_master={HOST}:{ports.rest}",
         "--environment_type=EXTERNAL",
         f"--environment_config={HOST}:{ports.pool}",
-        # Workers take seconds to start: those of a job wait for its next stage.
+        # Workers take seconds to start, so those of a job are kept for its next stage.
         f"--environment_cache_millis={WORKER_CACHE_MILLISECONDS}",
         f"--parallelism={_slot_count(cluster)}",
     ]
@@ -311,10 +311,10 @@ def _slot_count(cluster: Cluster) -> int:
 
 
 def fetch_jars(folder: Path) -> Path:
-    """The folder of the POM's jars below `folder`; Maven fetches them where they are not there yet.
+    """The folder of the POM's jars below `folder`; Maven fetches them if they are missing.
 
     Raises:
-        ClusterError: Maven is not there, or failed.
+        ClusterError: Maven is missing or failed.
     """
     target = folder / hashlib.sha256(POM.read_bytes()).hexdigest()[:16]
     if target.is_dir():
@@ -331,13 +331,13 @@ def fetch_jars(folder: Path) -> Path:
     if done.returncode:
         shutil.rmtree(draft, ignore_errors=True)
         raise ClusterError(f"Maven could not fetch the jars of {POM}:\n{_tail(done.stdout.decode(errors='replace'))}")
-    with suppress(OSError):  # Another state folder's `up` was faster.
+    with suppress(OSError):  # an `up` of another state folder has just fetched them
         draft.rename(target)
     return target
 
 
 def _check_python(python: str) -> None:
-    """A worker that can't import semrank would leave jobs waiting without a word."""
+    """Checks that workers can import semrank: otherwise jobs would wait without a message."""
     program = "import semrank.pipelines.rank, semrank.transforms.columnar.beam"
     try:
         done = subprocess.run(
@@ -354,7 +354,7 @@ def _check_python(python: str) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Environment of the processes: workers need this checkout."""
+    """Environment of the processes, with this checkout on the workers' path."""
     own = os.environ.get("PYTHONPATH")
     return {
         **os.environ,
@@ -410,11 +410,11 @@ def flink_configuration(sizes: Sizes, ports: Ports, temporary: Path) -> dict[str
         "taskmanager.memory.jvm-overhead.max": f"{OVERHEAD_MEGABYTES}m",
         "taskmanager.memory.network.min": f"{sizes.network}m",
         "taskmanager.memory.network.max": f"{sizes.network}m",
-        # Exchanges through files that are sorted first take 512 buffers each, of which a round has dozens.
+        # A sort-based exchange takes 512 buffers, and a round has dozens of exchanges.
         "taskmanager.network.sort-shuffle.min-parallelism": str(SORTED_EXCHANGE_PARALLELISM),
-        # Beam is on the class path already; a second copy for each job would keep no workers from stage to stage.
+        # Beam is on the class path already; with a copy per job workers would not be kept from stage to stage.
         "classloader.resolve-order": "parent-first",
-        # A worker that is lost takes its share of every job with it: all of them have a share, and it is done again.
+        # All workers have a share of every job; that of a lost worker is computed again.
         "cluster.evenly-spread-out-slots": "true",
         # A fixed delay between tries. Flink's strategy of that name counts each region that a lost TaskManager takes
         # with it as a failure of its own and gives up after one loss; this one counts all before the next try as one.
@@ -429,7 +429,7 @@ def flink_configuration(sizes: Sizes, ports: Ports, temporary: Path) -> dict[str
         "heartbeat.timeout": "20000",
         # A job that asks for more slots than there are fails within a minute.
         "slot.request.timeout": "45000",
-        # What its REST interface tells is at most so old, in ms.
+        # Largest age of the REST interface's answers, in ms.
         "web.refresh-interval": "500",
         "resourcemanager.taskmanager-timeout": "3600000",
         "io.tmp.dirs": str(temporary),
@@ -463,7 +463,7 @@ def _commands(java: str, jars: Path, state: Path, python: str, cluster: Cluster)
         f"-Xmx{FRAMEWORK_MEGABYTES + sizes.heap}m",
         f"-XX:MaxDirectMemorySize={FRAMEWORK_MEGABYTES + sizes.network + sizes.exchange}m",
         f"-XX:MaxMetaspaceSize={METASPACE_MEGABYTES}m",
-        # Without memory for a message of a worker a job would wait for it: a lost TaskManager is tried again, or told.
+        # A job would wait forever for a message that there is no memory for; a lost TaskManager restarts it.
         "-XX:+ExitOnOutOfMemoryError",
         *common[-2:],
     ]
@@ -504,9 +504,9 @@ def _start(command: Sequence[str], log: Path, environment: Mapping[str, str]) ->
 
 
 def _start_time(pid: int) -> str | None:
-    """When the process was started, or None where none has the number or it has ended."""
+    """Start time of a process, or None if there is none with this id or it has ended."""
     try:
-        # The name in parentheses may hold anything; after it come the state and, as 20th from there, the start.
+        # The name in parentheses may hold any character; the start time is the 20th field after it.
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
@@ -514,7 +514,7 @@ def _start_time(pid: int) -> str | None:
 
 
 def is_alive(process: Process) -> bool:
-    """Whether the process runs, and not another one that got its number later."""
+    """Whether the process runs, and not a later one with the same id."""
     return _start_time(process.pid) == process.started
 
 
@@ -564,14 +564,14 @@ def _wait_until_ready(state: Path, cluster: Cluster) -> None:
 
 
 def _tail(text: str) -> str:
-    """The lines of a log from its first error on, or else its last ones."""
+    """The lines of a log from its first error on, or its last lines if there is no error."""
     lines = text.strip().splitlines()
     first = next((number for number, line in enumerate(lines) if "ERROR" in line), None)
     return "\n".join(lines[-LOG_LINES:] if first is None else lines[first : first + LOG_LINES])
 
 
 def _end_all(state: Path, cluster: Cluster) -> int:
-    """Ends the processes with what they started themselves, the last ones first; gives their number."""
+    """Stops the processes with their process groups, the last ones first, and returns their number."""
     alive = [cluster.processes[name] for name in reversed(_running(cluster))]
     for process in alive:
         _signal(process, signal.SIGTERM)

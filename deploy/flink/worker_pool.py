@@ -1,8 +1,9 @@
 """Starts workers of the Python SDK when TaskManagers of this machine ask for them.
 
-Beam's own pool listens on every address of the machine, and whoever reaches a pool can have it run code; this one
-listens on the loopback address. And Beam's knows workers by ids that each TaskManager counts for itself: with two of
-them, one's order to stop a worker would hit the other's. Here a worker ends when its TaskManager hangs up.
+Beam's own pool listens on all addresses of the machine, and everybody who can connect to a pool can run code there;
+this one listens on the loopback address. Beam's pool also identifies workers by ids that each TaskManager counts on
+its own, so with two TaskManagers one could stop the other's worker. Here a worker ends when its TaskManager closes the
+connection.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ log = logging.getLogger("worker pool")
 
 
 class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
-    """The service that TaskManagers ask for workers."""
+    """The service from which TaskManagers request workers."""
 
     def __init__(self) -> None:
         super().__init__()
         self._workers: list[subprocess.Popen[bytes]] = []
 
     def StartWorker(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Starts a process that takes its work from the address in the request."""
+        """Starts a worker process that connects to the address in the request."""
         del context
         self._workers = [worker for worker in self._workers if worker.poll() is None]
         address, name = request.control_endpoint.url, request.worker_id
@@ -47,12 +48,12 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
         return beam_fn_api_pb2.StartWorkerResponse()
 
     def StopWorker(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Does nothing: the worker sees that its TaskManager hangs up."""
+        """Does nothing: the worker ends when its TaskManager closes the connection."""
         del request, context
         return beam_fn_api_pb2.StopWorkerResponse()
 
     def end(self) -> None:
-        """Ends the workers."""
+        """Stops the workers."""
         for worker in self._workers:
             worker.terminate()
         for worker in self._workers:
@@ -60,7 +61,7 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
 
 
 def serve(port: int) -> None:
-    """Serves on a port of the loopback address until the process is told to end; its workers end with it."""
+    """Serves on a port of the loopback address until a signal ends the process, and its workers with it."""
     pool = WorkerPool()
     server = grpc.server(thread_pool_executor.shared_unbounded_instance())
     beam_fn_api_pb2_grpc.add_BeamFnExternalWorkerPoolServicer_to_server(pool, server)
@@ -77,8 +78,8 @@ def serve(port: int) -> None:
 
 
 def work(address: str, name: str) -> None:
-    """Is a worker until the address's owner hangs up."""
-    # S3's filesystem wants options; what it needs stands in the environment.
+    """Runs a worker until the TaskManager closes the connection."""
+    # S3's filesystem needs an options object; its settings are in the environment.
     FileSystems.set_options(PipelineOptions([]))
     SdkHarness(address, worker_id=name).run()
 

@@ -47,25 +47,25 @@ ROWS_IN, ROWS_OUT, MILLISECONDS = "rows_in", "rows_out", "milliseconds"
 RECORD_BYTES, GROUP_BYTES, HELD_BYTES = "record_bytes", "group_bytes", "held_bytes"
 
 PARTITION, PREPARED = "partition", "prepared"
-"""Arguments of stage functions beside their inputs."""
+"""Names of the arguments that stage functions may have besides their inputs."""
 
 Collection = PCollection[Any]
 
 WRITTEN_SCHEMA = pa.schema([pa.field("path", pa.string()), pa.field("rows", pa.int64()), pa.field("bytes", pa.int64())])
-"""What the writing steps return: one row a file."""
+"""What the writing steps return: one row per file."""
 
 CUT_BYTES = 64 << 20
-"""Bytes of rows that wait to be cut by partition together."""
+"""Size of the buffer of rows that are split by partition together."""
 
 log = logging.getLogger(NAMESPACE)
 
 
 Combine = Callable[[pa.Table], pa.Table]
-"""Adds up rows of one table, so that fewer of them travel."""
+"""Adds up rows of one table, so that fewer rows are exchanged."""
 
 
 def _taken(function: Callable[..., Any], names: Iterable[str]) -> frozenset[str]:
-    """Which of some named arguments a function takes; all where it takes any, but for the number of a partition."""
+    """Which of the named arguments a function takes; with `**kwargs` all except the number of the partition."""
     parameters = inspect.signature(function).parameters.values()
     own = {each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
     anything = any(each.kind is each.VAR_KEYWORD for each in parameters)
@@ -76,11 +76,11 @@ class _TableDoFn(beam.DoFn):
     """A DoFn without state or timers."""
 
     def __dir__(self) -> list[str]:
-        """The methods in which Beam may look for state and timers: it inspects all that are listed, four times."""
+        """No methods: Beam inspects all that are listed for state and timers, four times a step."""
         return ["process", "setup", "start_bundle", "finish_bundle", "teardown"]
 
     def _inspect_process(self) -> tuple[list[str], list[Any]]:
-        """Names and defaults of the arguments; Beam asks for them ten times a step and inspects them each time."""
+        """Names and defaults of the arguments; Beam would inspect them ten times a step."""
         return _own_arguments(type(self).process)
 
     def _inspect_setup(self) -> tuple[list[str], list[Any]]:
@@ -100,10 +100,10 @@ class _Sides:
     """The broadcast collections of a stage by parameter name, refused if a worker can't hold them.
 
     Attributes:
-        meter: adds up what was taken of them.
-        rows: number of rows that were taken.
-        streams: the tables of each; iterating one raises `InputError` at the first table that does not fit. The rest of
-            all is only counted then, so that the message has the bytes that they need.
+        meter: adds up the bytes of the tables that were read.
+        rows: number of rows that were read.
+        streams: the tables of each; iterating one raises `InputError` at the first table that does not fit. The
+            remaining tables are only measured then, so that the message has the bytes of all.
     """
 
     def __init__(self, meter: Meter, names: Sequence[str], sides: Sequence[Iterable[pa.Table]]) -> None:
@@ -134,10 +134,10 @@ def one_table(tables: Iterable[pa.Table]) -> pa.Table | None:
 
 
 class _StageDoFn(_TableDoFn):
-    """A stage: counts rows and its own time, prepares broadcast tables once a bundle, logs when it starts and ends.
+    """A stage: counts rows and its own time, prepares broadcast tables once a bundle, logs its start and end.
 
     Attributes:
-        worker_memory: bytes that a worker has for it, or None for all of its machine.
+        worker_memory: bytes of memory of a worker, or None for all of its machine's.
     """
 
     worker_memory: int | None = None
@@ -162,11 +162,11 @@ class _StageDoFn(_TableDoFn):
         self._held_bytes = Metrics.distribution(NAMESPACE, f"{stage}/{HELD_BYTES}")
 
     def default_type_hints(self) -> IOTypeHints:
-        """None: Beam would take the annotation of the variable number of side inputs for one tuple."""
+        """None: Beam would read the annotation of the variable number of side inputs as that of one tuple."""
         return IOTypeHints.empty()
 
     def hold_broadcast(self, sides: Sequence[Iterable[pa.Table]]) -> None:
-        """Makes the broadcast tables ready for all bundles of this function; without it each bundle does so."""
+        """Prepares the broadcast tables for all bundles of this function; otherwise each bundle prepares them."""
         self.start_bundle()
         self._held = self._begin(sides)
         self._milliseconds.inc(round(self._seconds * 1000))
@@ -182,7 +182,7 @@ class _StageDoFn(_TableDoFn):
             log.debug("%s: %s rows in %.1f s", self._stage, f"{self._rows:,}", self._seconds)
 
     def _begin(self, sides: Sequence[Iterable[pa.Table]]) -> dict[str, Any]:
-        """The broadcast tables by parameter name, made ready once a bundle."""
+        """The broadcast tables by parameter name, prepared once a bundle."""
         if self._broadcast is None:
             log.debug("%s: started", self._stage)
             begin = time.perf_counter()
@@ -200,7 +200,7 @@ class _StageDoFn(_TableDoFn):
         self._rows += rows
 
     def _emit(self, *arguments: Any, **named: Any) -> Iterator[tuple[str, pa.Table]]:
-        """(tag, table) of each output; only the time spent on making them counts, not what later stages do."""
+        """(tag, table) of each output; measures the time of this stage only, not that of later stages."""
         begin = time.perf_counter()
         result = self._function(*arguments, **named)
         outputs = iter([result] if isinstance(result, pa.Table) else result)
@@ -267,10 +267,10 @@ class _AddDoFn(_MapDoFn):
 
 
 class _KeyDoFn(_TableDoFn):
-    """Cuts tables by partition and bounds the size of what goes into the shuffle.
+    """Splits tables by partition and bounds the size of the records of the shuffle.
 
-    Tables are cut together where they come in one bundle: each one alone, over hundreds of partitions, would fall into
-    pieces of a few rows, whose fixed cost is larger than that of the rows.
+    The tables of a bundle are split together: split over hundreds of partitions, a single table gives pieces of a few
+    rows, whose fixed cost is larger than that of the rows.
     """
 
     def __init__(self, stage: str, column: str, partitions: int | None, name: str, combine: Combine | None) -> None:
@@ -357,11 +357,11 @@ def _apply(elements: Collection, label: str, fn: beam.DoFn, sides: Iterable[Coll
 
 
 def limit_memory(pipeline: beam.Pipeline, worker_memory: int | None) -> None:
-    """Tells every stage of a pipeline how much memory a worker has.
+    """Sets a worker's memory for every stage of a pipeline.
 
     Args:
-        pipeline: a pipeline that is put together and not yet run.
-        worker_memory: bytes, or None for all that the machine of each worker has.
+        pipeline: a complete pipeline that does not run yet.
+        worker_memory: bytes, or None for all memory of each worker's machine.
     """
     pipeline.visit(_MemoryLimit(worker_memory))
 
@@ -381,14 +381,14 @@ class MapTables(beam.PTransform[Any, Any]):
 
     Args:
         stage: the stage's name in messages, metrics and the manifest.
-        function: returns a table, an iterable of tables, or of (tag, table) where `tags` are named; tables without rows
-            are dropped. It must be importable, as all functions given to steps.
-        sides: broadcast collections by parameter name; the function gets each as one table, or None where it is empty.
+        function: returns a table, an iterable of tables, or with `tags` of (tag, table); tables without rows are
+            dropped. It must be importable, as all functions of steps.
+        sides: broadcast collections by parameter name; the function gets each as one table, or None if it is empty.
         prepare: `prepare(**sides)` is called once a bundle, and the function as `function(table, prepared)`.
-        tags: names of the outputs, `main` among them, where there is more than one.
-        combine: adds up the results of a bundle's tables, where there is one output.
-        holds: what the stage holds whole on a worker, its sides.
-        streams: whether `prepare` gets each side as an iterator of its tables, which it exhausts, to keep less of them.
+        tags: names of the outputs including `main`, if there are several.
+        combine: adds up the results of a bundle's tables, if there is one output.
+        holds: memory that the stage's sides take on a worker.
+        streams: whether `prepare` gets each side as an iterator of its tables, which it exhausts, to use less memory.
     """
 
     def __init__(
@@ -420,16 +420,16 @@ class MergePartitions(beam.PTransform[Any, Any]):
 
     Args:
         stage: the stage's name in messages, metrics and the manifest.
-        function: gets what its signature names, by keyword: `partition`, the partition's number; an input, the
-            partition's rows as one table in no promised order, or None where it has none; a side, or `prepared`. The
-            result is as for `MapTables`.
-        partitions: number of partitions by hash of the key, or None where the key column holds partition numbers.
-        key: name of the int64 column of every input, or by input.
-        combine: functions by input that add up rows on their way into the exchange.
+        function: is called with the keyword arguments that its signature names: `partition`, the partition's number;
+            an input, the partition's rows as one table in unspecified order, or None if there are none; a side, or
+            `prepared`. The result is as for `MapTables`.
+        partitions: number of partitions by hash of the key, or None if the key column holds partition numbers.
+        key: name of the int64 key column, of all inputs or by input.
+        combine: functions by input that add up rows before the exchange.
         sides: broadcast collections by parameter name, as for `MapTables`.
         prepare: as for `MapTables`.
-        tags: names of the outputs, `main` among them, where there is more than one.
-        holds: what the stage holds whole on a worker, its sides.
+        tags: names of the outputs including `main`, if there are several.
+        holds: memory that the stage's sides take on a worker.
     """
 
     def __init__(
@@ -468,15 +468,15 @@ class MergePartitions(beam.PTransform[Any, Any]):
 class GatherTables(beam.PTransform[Any, Any]):
     """Brings all rows of one or several small collections to one worker and applies a function to them.
 
-    For what is bounded by a vocabulary or a queue, and is broadcast afterwards. The function is called once, also where
-    every input is empty: `function(**inputs)`, each input one table in no promised order, or None. The input is a
-    dict of PCollections by parameter name.
+    It suits tables that are bounded by a vocabulary or a queue and are broadcast afterwards. `function(**inputs)` is
+    called once, even if all inputs are empty; each input is one table in unspecified order, or None. The step's input
+    is a dict of PCollections by parameter name.
 
     Args:
         stage: the stage's name in messages, metrics and the manifest.
         function: the result is as for `MapTables`.
-        tags: names of the outputs, `main` among them, where there is more than one.
-        holds: what the stage holds whole on a worker, its inputs.
+        tags: names of the outputs including `main`, if there are several.
+        holds: memory that the stage's inputs take on a worker.
         streams: whether the function gets each input as an iterator of its tables, which it exhausts.
     """
 
@@ -515,7 +515,7 @@ class ReadParquet(beam.PTransform[Any, Any]):
     Args:
         stage: the stage's name.
         paths: files to read.
-        columns: columns to read; others are not touched.
+        columns: columns to read; others are not decoded.
     """
 
     def __init__(self, stage: str, paths: Sequence[str], columns: Sequence[str]) -> None:
@@ -542,7 +542,7 @@ def _read_row_group(element: tuple[str, int], columns: Sequence[str]) -> Iterato
     path, group = element
     with open_stored(path) as file:
         table = file.read_row_group(group, columns=list(columns), use_threads=False)
-        table.validate(full=True)  # Arrow takes on trust that texts are UTF-8 and offsets lie inside their buffers
+        table.validate(full=True)  # Arrow does not check by itself that texts are UTF-8 and offsets are in range
     return bounded_slices(table)
 
 
@@ -551,7 +551,7 @@ URL_COLUMNS = ("url", "source_url", "target_url")
 
 
 def without_urls(table: pa.Table, urls: pa.Array) -> pa.Table:
-    """The rows of a table without any of some URLs in its URL columns."""
+    """The rows of a table whose URL columns hold none of some URLs."""
     if len(urls):
         for name in set(URL_COLUMNS) & set(table.column_names):
             table = table.filter(pc.invert(pc.is_in(table[name], value_set=urls)))
@@ -559,7 +559,7 @@ def without_urls(table: pa.Table, urls: pa.Array) -> pa.Table:
 
 
 def leave_out(pipeline: beam.Pipeline, urls: pa.Array) -> None:
-    """Makes every `ReadParquet` of a pipeline leave out the rows with one of some URLs."""
+    """Makes every `ReadParquet` of a pipeline skip the rows that hold one of some URLs."""
     pipeline.visit(_LeftOut(urls))
 
 
@@ -590,15 +590,14 @@ class _ReadDoFn(_StageDoFn):
 class WritePartitions(beam.PTransform[Any, Any]):
     """Exchanges rows by an id column and writes each partition as one Parquet file.
 
-    A file's name and content depend on the partition alone, and it appears whole or not at all: a bundle that a runner
-    tries again writes the same file again. The input is a dict of PCollections by parameter name, as is
-    `finish(partition, **inputs, **sides)`, which returns the file's rows as a table.
+    A file's name and content depend on the partition alone, and files are written atomically, so a retried bundle
+    writes the same file again. The input is a dict of PCollections by parameter name.
 
     Args:
         stage: the stage's name.
         folder: folder of the files.
-        finish: makes the partition's rows ready; the last chance to sort them.
-        partitions: number of partitions by hash of the key, or None where the key column holds partition numbers.
+        finish: `finish(partition, **inputs, **sides)` returns the file's rows as a table, sorted.
+        partitions: number of partitions by hash of the key, or None if the key column holds partition numbers.
         key: name of the int64 column of every input.
         sides: broadcast collections by parameter name.
         holds: as for `MergePartitions`.
@@ -679,7 +678,7 @@ def _written_table(*, folder: str, finish: Callable[..., pa.Table], **inputs: An
 
 
 class FilterIds(beam.PTransform[Any, Any]):
-    """Makes an `IdFilter` of positions of ids (`idfilter.filter_positions`); returns its segments, to be broadcast.
+    """Builds an `IdFilter` from positions of ids (`idfilter.filter_positions`); returns its segments, to be broadcast.
 
     The input is a dict with `positions`.
 

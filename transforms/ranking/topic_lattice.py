@@ -19,15 +19,15 @@ so several concepts that agree count more than one does, whereas P13 takes the m
 weight 1, the one with the nearest pages `FEEDBACK`. The resulting word weights are divided by their length, so that
 the intension is a cosine, however many concepts the lattices have.
 
-What is told of a URL (anchors, the words around them, its address, queries that led to clicks on it) uses other words
-than pages do. So the objects have two contexts, of their texts and of what is told of them, and
+The words about a URL (of its anchors, around them, of its address, of queries that led to clicks on it) are others than
+those of its text. So the objects have two contexts, `text` and `told`, the latter of the words about them, and
 
     SemRank(u) = text(u)                                              where the content of u is known
                = text(u) + TOLD (told(u) - CONTRAST everywhere(u))    elsewhere
 
-with text(u) and told(u) the intensions by the lattices of the two contexts, x_u being of the text, or of what is told
-of u. everywhere(u) is the intension of the current context's top concept, whose graded intent is the mean of what is
-told of the URLs to rank, length 1: what is told of all of them tells nothing of the topic.
+with text(u) and told(u) the intensions by the lattices of the two contexts, where x_u is of the text of u, or else of
+the words about u. everywhere(u) is the intension of the current context's top concept, whose graded intent is the mean
+of the words about the URLs to rank, of length 1: words about all of them are not specific to the topic.
 
 The score is the logistic function of SemRank(u) / s - 1, with s the mean SemRank of the base objects, each as a URL of
 the same kind: 0.5 for a URL that is as similar to the lattices as their own objects are on average.
@@ -86,22 +86,22 @@ from semrank.transforms.ranking.vectors import (
 )
 
 KEYWORDS = 30
-"""Words of an object that its concepts are made of."""
+"""Number of words of an object that its concepts are made of."""
 
 MOST_SEEDS = 100
-"""Seeds that are objects of the base lattice: those with the smallest ids, which are a random sample."""
+"""Largest number of seeds in the base lattice: those with the smallest ids, which are a random sample."""
 
 FEEDBACK_PAGES, FEEDBACK_SHARE = 40, 0.3
-"""Harvested pages that join the lattice, and the largest share of the harvest that they may be, against drift."""
+"""Largest number of harvested pages in the base lattice, and their largest share of the harvest, against drift."""
 
 FEEDBACK = 0.7
-"""Weight of the lattice with the nearest pages; the lattice of the seeds alone has 1."""
+"""Weight of the lattice with the nearest pages, where the lattice of the seeds alone has 1."""
 
 TOLD, CONTRAST = 1.0, 0.9
-"""Weight of the lattice of told words beside that of texts, and of what is subtracted: the words told everywhere."""
+"""Weights of the context `told`, where `text` has 1, and of `everywhere`, which is subtracted from it."""
 
 RELATED = 0.5
-"""Weight of a word's relatives beside the word itself."""
+"""Weight of a word's relatives, where the word itself has 1."""
 
 TEXT, TOLD_WORDS = "text", "told"
 """The contexts of the base objects."""
@@ -118,11 +118,11 @@ OBJECT_SCHEMA = pa.schema(
         ),
     ]
 )
-"""A base object: word numbers with their counts, of its text and of what is told of it. `likeness` is its intension by
-the seeds' lattice in multiples of 2^-`GRADE_BITS`, 0 for a seed."""
+"""A base object: numbers and counts of the words of its text and of those about it. `likeness` is its intension by the
+seeds' lattice in multiples of 2^-`GRADE_BITS`, 0 for a seed."""
 
 SIZE_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("urls", "others", "plain")])
-"""Known URLs of a part, how many harvested pages with known content it has besides the seeds, and how many URLs to rank
+"""Numbers of known URLs of a part, of its harvested pages with known content besides the seeds, and of its URLs to rank
 whose content is not known; parts are added."""
 
 WEIGHT_SCHEMA = pa.schema([pa.field("slot", pa.int64()), pa.field("weight", pa.float64())])
@@ -156,14 +156,14 @@ class TopicSettings:
 
 
 def counted_words(known: Descriptions) -> sparse.csr_array:
-    """Occurrences of the words that a URL is judged by, those in the lead weighted, CSR int64[n, v]."""
+    """Occurrences of the words that a URL is compared by, those in the lead weighted, CSR int64[n, v]."""
     counts = sparse.csr_array(page_words(known) + LEAD_WEIGHT * known.lead)
     counts.sort_indices()
     return counts
 
 
 def told_words(known: Descriptions) -> sparse.csr_array:
-    """Occurrences of the words that are told of a URL, whether its content is known or not, CSR int64[n, v]."""
+    """Occurrences of the words about a URL, whether its content is known or not, CSR int64[n, v]."""
     nobody = np.zeros(len(known), dtype=np.bool_)
     nothing = sparse.csr_array(known.text.shape, dtype=np.int64)
     return page_words(replace(known, described=nobody, text=nothing))
@@ -196,7 +196,7 @@ class Collection:
 
     Attributes:
         vocabulary: the words.
-        query: numbers of the query's words, which every seed has once more than its own.
+        query: numbers of the query's words, each of which is added to every seed once.
         urls: number of known URLs.
         others: number of harvested pages with known content besides the seeds.
         plain: number of URLs to rank whose content is not known.
@@ -235,7 +235,7 @@ def seed_objects(known: Descriptions) -> pa.Table:
 def near_objects(known: Descriptions, lattice: TopicLattice) -> pa.Table:
     """The harvested pages of a part that are nearest to the seeds' lattice, a table of `OBJECT_SCHEMA`.
 
-    They are `nearest` ones at most; of equally near ones those with the smaller ids.
+    There are at most `nearest` of them; ties are broken by id, ascending.
     """
     rows = known.select(_harvested(known))
     values = word_vectors(counted_words(rows), lattice.known.idf)
@@ -245,7 +245,7 @@ def near_objects(known: Descriptions, lattice: TopicLattice) -> pa.Table:
 
 
 def told_sums(known: Descriptions, collection: Collection) -> pa.Table:
-    """What the URLs to rank of a part add to the words told everywhere, a table of `SUM_SCHEMA`: a slot is a word."""
+    """Sums over the URLs to rank of a part for `everywhere`, a table of `SUM_SCHEMA`: a slot is a word."""
     values = word_vectors(told_words(known.select(_plain(known))), collection.idf)
     words, number = np.unique(values.indices.astype(np.int64), return_inverse=True)
     sums = np.zeros(len(words), dtype=np.int64)
@@ -270,14 +270,14 @@ def _object_table(rows: Descriptions, likeness: Int64s) -> pa.Table:
 
 
 def first_seeds(objects: pa.Table | None) -> pa.Table:
-    """The seeds that are objects, of those of all parts; a table of `OBJECT_SCHEMA` ascending by id."""
+    """The seeds that become objects, from those of all parts, a table of `OBJECT_SCHEMA` ascending by id."""
     if objects is None:
         return OBJECT_SCHEMA.empty_table()
     return objects.sort_by("url_id").slice(0, MOST_SEEDS).combine_chunks()
 
 
 def nearest_pages(objects: pa.Table | None, nearest: int) -> pa.Table:
-    """The nearest pages of those of all parts, a table of `OBJECT_SCHEMA` ascending by id."""
+    """The nearest pages among those of all parts, a table of `OBJECT_SCHEMA` ascending by id."""
     if objects is None:
         return OBJECT_SCHEMA.empty_table()
     by_likeness = objects.sort_by([("likeness", "descending"), ("url_id", "ascending")])
@@ -285,7 +285,7 @@ def nearest_pages(objects: pa.Table | None, nearest: int) -> pa.Table:
 
 
 def _object_counts(objects: pa.Table, context: str, known: Collection) -> sparse.csr_array:
-    """Counts of the words of objects in a context, the query's among those of the seeds, CSR int64[objects, v]."""
+    """Counts of the words of objects in a context, including the query's for seeds, CSR int64[objects, v]."""
     indptr, words = list_parts(objects[context])
     counts = int64s(list_parts(objects[f"{context}_counts"])[1])
     shape = (objects.num_rows, len(known.vocabulary.documents))
@@ -298,7 +298,7 @@ def _object_counts(objects: pa.Table, context: str, known: Collection) -> sparse
 
 
 def strongest(matrix: sparse.csr_array, count: int) -> sparse.csr_array:
-    """The `count` largest values of each row, of equal ones those in lower columns, CSR float64[n, v]."""
+    """The `count` largest values of each row, ties broken by column, ascending, CSR float64[n, v]."""
     row = _row_numbers(matrix)
     order = np.lexsort((matrix.indices, -matrix.data, row))
     place = np.arange(len(order), dtype=np.int64) - matrix.indptr[row[order]]
@@ -327,7 +327,7 @@ class ObjectLattice:
         context = FormalContext(keywords.indptr.astype(np.int64), keywords.indices.astype(np.int32), len(words))
         found = Concepts.concatenate([Concepts.empty(), *closed_sets(context)])
         ids = set_id(words[found.intent_indices], found.intent_indptr)
-        # The objects may have no word in common; the empty set is no evidence.
+        # The intent of objects without a common word is empty, which is no evidence.
         told = np.flatnonzero(np.diff(found.intent_indptr) > 0)
         order = told[np.argsort(ids[told])]
         self.ids: Int64s = ids[order]
@@ -353,7 +353,7 @@ def _graded_intents(extents: sparse.csr_array, values: sparse.csr_array) -> spar
     holders = sparse.csr_array(extents @ with_data(values, np.ones(values.nnz)))
     sums.sort_indices()
     holders.sort_indices()
-    # Both have the same places: no degree is 0. The two divisions by the support are lost in the length.
+    # Both have the same non-zero entries. Divisions by the support cancel when rows get the length 1.
     return unit_rows(sums, sums.data * holders.data)
 
 
@@ -408,7 +408,7 @@ class ContextLattices:
 
 
 class TopicLattice:
-    """The base lattices, as a worker holds them.
+    """The base lattices of a round; each worker holds them.
 
     Args:
         known: the collection.
@@ -446,7 +446,7 @@ class TopicLattice:
 
     @cached_property
     def told(self) -> ContextLattices:
-        """The lattices of what is told of the objects."""
+        """The lattices of the words about the objects."""
         return ContextLattices(self.known, self._objects, TOLD_WORDS, self.related)
 
     @property
@@ -461,7 +461,7 @@ class TopicLattice:
 
     @cached_property
     def typical(self) -> tuple[float, float]:
-        """The mean s for URLs whose content is not known, and for those whose content is; 0 where there is nothing."""
+        """The mean s for URLs whose content is not known, and for those whose content is known; 0 without objects."""
         described = _mean(self.text.own @ self.text.centre)
         plain = _mean(self.told.own @ self.told_centre)
         return plain if plain > 0 else described, described
@@ -485,7 +485,7 @@ class TopicLattice:
     def best_concepts(self, values: sparse.csr_array) -> Int64s:
         """Number of the concept whose keywords contribute most to each URL, -1 where none does, int64[n].
 
-        Of equal ones, to `SCORE_DECIMALS`, the one with the smallest id.
+        Ties, to `SCORE_DECIMALS`, are broken by the concept's id, ascending.
         """
         parts = sparse.csr_array(values @ self._keyword_parts.T)
         row = _row_numbers(parts)
@@ -498,7 +498,7 @@ class TopicLattice:
         return best
 
     def matches(self, values: sparse.csr_array, best: Int64s) -> pa.ListArray:
-        """The keywords of the best concept that each URL has, or has relatives of, a list array of `MATCH`."""
+        """The keywords of the best concept that a URL has, itself or by relatives, a list array of `MATCH`."""
         rows = np.flatnonzero(best >= 0)
         intents = self.text.widened(self.text.lattice.intents)[best[rows]]
         intents.sort_indices()

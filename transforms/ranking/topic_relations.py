@@ -14,9 +14,9 @@ clicks on the pages that these led to. Over those pages, with a a base word:
     l(a, b)   = s(a, b) - LARGEST_PAGE t(a, b) - DEVIATIONS sqrt(s(a, b))
     ics(a, b) = ln(l S / (s(a) s(b))) / ln(S / l)            where l > 0 and l S > s(a) s(b), else 0
 
-l is a lower bound of the sessions behind a pair: no single page makes a relation, and chance is allowed for. So ics is
+l is a lower bound of the number of sessions that support a pair, without its largest page. So ics is
 a lower bound of the normalised pointwise mutual information (Bouma 2009). It is in [0, 1], as s(a) + s(b) - s(a, b) is
-at most S. A word keeps its `MOST_RELATIVES` relatives with the largest ics, of equal ones those with lower numbers.
+at most S. A word keeps its `MOST_RELATIVES` relatives with the largest ics; ties are broken by number, ascending.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ from semrank.transforms.columnar.arrays import Float64s, Int64s, group_starts, i
 from semrank.transforms.context.descriptions import Descriptions, counts_matrix
 
 MOST_WORDS = 50
-"""Words of a page that take part, so that one hub can't cost a square."""
+"""Largest number of words of a page that are paired, since pairs grow with its square."""
 
 DEVIATIONS = 1.64
-"""Standard deviations of a count of sessions that are taken from it: 95 of 100 counts by chance lie below."""
+"""Number of standard deviations that are subtracted from a count of sessions: a one-sided bound of 95 %."""
 
 LARGEST_PAGE = 1.0
-"""What is taken from a count of sessions of those of its largest page, so that no single page makes a relation."""
+"""Share of the sessions of a pair's largest page that is subtracted, so that no single page makes a relation."""
 
 MOST_RELATIVES = 5
-"""Relatives of a base word."""
+"""Largest number of relatives of a base word."""
 
 ASKED_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("url_id", "word", "sessions")])
-"""s_u(n): how many sessions clicked a page after queries with a word that it has."""
+"""s_u(n): number of sessions that clicked a page after queries with a word that it has."""
 
 PAIR_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("source", "target", "sessions", "most")])
-"""Evidence of pages on a base word and another word: s(a, b) and t(a, b)."""
+"""s(a, b) and t(a, b) of a base word and another word over some pages."""
 
 WORD_SCHEMA = pa.schema([pa.field("word", pa.int64()), pa.field("sessions", pa.int64())])
-"""s(n) of a word; S stands at the word `ALL`."""
+"""s(n) of a word; S is the value of the word `ALL`."""
 
 ALL = -1
 
 RELATIVE_SCHEMA = pa.schema(
     [pa.field("source", pa.int64()), pa.field("target", pa.int64()), pa.field("ics", pa.float64())]
 )
-"""A base word, a relative, and how similar they are."""
+"""A base word, a relative, and their similarity."""
 
 
 def contained_words(known: Descriptions) -> tuple[Int64s, Int64s]:
@@ -84,12 +84,12 @@ def asked_words(known: Descriptions, asked: sparse.csr_array) -> pa.Table:
 
 
 def page_evidence(asked: pa.Table, base_words: Int64s) -> tuple[pa.Table, pa.Table]:
-    """What pages tell of pairs of words (`PAIR_SCHEMA`) and of words (`WORD_SCHEMA`).
+    """Sums over some pages for pairs of words (`PAIR_SCHEMA`) and for words (`WORD_SCHEMA`).
 
     Parts are added by `added_pairs` and `added_words`.
 
     Args:
-        asked: rows of `ASKED_SCHEMA`, all of each page that stands in it.
+        asked: rows of `ASKED_SCHEMA`, for each page in it all of its rows.
         base_words: numbers of the base words, ascending.
     """
     pages, row = np.unique(int64s(asked["url_id"]), return_inverse=True)
@@ -103,7 +103,7 @@ def page_evidence(asked: pa.Table, base_words: Int64s) -> tuple[pa.Table, pa.Tab
 
 
 def _leading(matrix: sparse.csr_array) -> sparse.csr_array:
-    """The `MOST_WORDS` largest counts of each row, of equal ones those in lower columns, CSR int64."""
+    """The `MOST_WORDS` largest counts of each row, ties broken by column, ascending, CSR int64."""
     row = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
     order = np.lexsort((matrix.indices, -matrix.data, row))
     kept = np.sort(order[np.arange(len(order)) - matrix.indptr[row[order]] < MOST_WORDS])
@@ -132,13 +132,13 @@ def _pairs(matrix: sparse.csr_array, base_words: Int64s) -> pa.Table:
 
 
 def added_pairs(rows: pa.Table) -> pa.Table:
-    """What several pages tell of pairs, one row each, a table of `PAIR_SCHEMA`."""
+    """Sums of several parts' pairs, one row per pair, a table of `PAIR_SCHEMA`."""
     merged = rows.group_by(["source", "target"]).aggregate([("sessions", "sum"), ("most", "max")])
     return merged.rename_columns(PAIR_SCHEMA.names).cast(PAIR_SCHEMA)
 
 
 def added_words(rows: pa.Table) -> pa.Table:
-    """What several pages tell of words, one row each, a table of `WORD_SCHEMA`."""
+    """Sums of several parts' words, one row per word, a table of `WORD_SCHEMA`."""
     return sum_by_key(rows, "sessions")
 
 
@@ -146,7 +146,7 @@ def relatives(pairs: pa.Table, words: pa.Table) -> pa.Table:
     """The relatives of base words, a table of `RELATIVE_SCHEMA` ascending by source and target.
 
     Args:
-        pairs: a result of `added_pairs`, all rows of the base words that stand in it.
+        pairs: a result of `added_pairs`, for each base word in it all of its rows.
         words: results of `page_evidence` for all words, in parts.
     """
     total, each = _sessions(words)

@@ -1,6 +1,6 @@
 """The words of URLs, and those of the topic: what the rankers by content compare.
 
-A URL whose content is known has the words of its text, any other the words that are told of it: those of anchors, of
+A URL whose content is known has the words of its text, any other the words about it: those of anchors, of
 the text around them and of its address, and, each once, those of queries that led to clicks on it (often clicked
 pages would otherwise have no words but those). The topic has the words of all seeds together, and the query's, each
 once more.
