@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, cast, runtime_checkable
@@ -132,8 +133,12 @@ class _Running:
 
 def _own_copy(fn: Any) -> Any:
     """A copy of a function whose state only this run changes, as on a Beam worker."""
-    # The default compression, bz2, takes several times as long as pickling.
-    return pickler.loads(pickler.dumps(fn, use_zlib=True), use_zlib=True)
+    try:
+        return pickle.loads(pickle.dumps(fn, pickle.HIGHEST_PROTOCOL))
+    except Exception:
+        # Beam's own pickler, ten times as slow, also copies functions without an importable name.
+        # Its default compression, bz2, takes several times as long as pickling.
+        return pickler.loads(pickler.dumps(fn, use_zlib=True), use_zlib=True)
 
 
 class StageRun:
