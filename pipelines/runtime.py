@@ -101,6 +101,12 @@ class BuildOptions(PipelineOptions):
         view: View = views[cls]
         return view
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> BuildOptions:
+        """The same options without the views: Beam parses all flags once more for each view that it copies."""
+        copied = BuildOptions(self._flags)
+        copied._all_options.update(copy.deepcopy(self._all_options, memo))
+        return copied
+
 
 def beam_options(beam_arguments: Sequence[str]) -> PipelineOptions:
     """Beam's options of a command line, with the local runner as default.
@@ -126,6 +132,9 @@ def beam_options(beam_arguments: Sequence[str]) -> PipelineOptions:
     arguments = list(beam_arguments)
     if runner in _RUNNERS:
         arguments = [*_without_runner(arguments), f"--runner={_RUNNERS[runner]}"]
+    if _RUNNERS.get(runner) == DEFAULT_RUNNER:
+        # Types decide on coders, which this runner does without.
+        arguments.append("--no_pipeline_type_check")
     return BuildOptions(arguments)
 
 
