@@ -83,10 +83,17 @@ class _TableDoFn(beam.DoFn):
         """Names and defaults of the arguments; Beam would inspect them ten times a step."""
         return _own_arguments(type(self).process)
 
+    def _inspect_process_batch(self) -> tuple[list[str], list[Any]]:
+        return ["batch"], []
+
     def _inspect_setup(self) -> tuple[list[str], list[Any]]:
         return [], []
 
     _inspect_start_bundle = _inspect_finish_bundle = _inspect_teardown = _inspect_setup
+
+    def default_type_hints(self) -> IOTypeHints:
+        """None: Beam would read the annotation of a variable number of side inputs as that of one tuple."""
+        return IOTypeHints.empty()
 
 
 @functools.cache
@@ -94,6 +101,28 @@ def _own_arguments(method: Callable[..., Any]) -> tuple[list[str], list[Any]]:
     """Names and defaults of the arguments of a method without `self`."""
     names, defaults = get_function_args_defaults(method)
     return names[1:], defaults
+
+
+class _StageMetrics:
+    """The metrics of a stage; pickled as its name alone, as Beam pickles each function several times."""
+
+    def __init__(self, stage: str) -> None:
+        self._stage = stage
+        self.rows_in = Metrics.counter(NAMESPACE, f"{stage}/{ROWS_IN}")
+        self.rows_out = Metrics.counter(NAMESPACE, f"{stage}/{ROWS_OUT}")
+        self.milliseconds = Metrics.counter(NAMESPACE, f"{stage}/{MILLISECONDS}")
+        self.held_bytes = Metrics.distribution(NAMESPACE, f"{stage}/{HELD_BYTES}")
+        self.record_bytes = Metrics.distribution(NAMESPACE, f"{stage}/{RECORD_BYTES}")
+        self.group_bytes = Metrics.distribution(NAMESPACE, f"{stage}/{GROUP_BYTES}")
+
+    @staticmethod
+    @functools.cache
+    def of(stage: str) -> _StageMetrics:
+        """The metrics of a stage of this name, the same for all copies of a function."""
+        return _StageMetrics(stage)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _StageMetrics.of, (self._stage,)
 
 
 class _Sides:
@@ -156,20 +185,13 @@ class _StageDoFn(_TableDoFn):
         self._stage, self._function, self._prepare, self.holds = stage, function, prepare, holds
         self._streams = streams
         self._side_names, self._tags = tuple(sides), tuple(tags)
-        self._rows_in = Metrics.counter(NAMESPACE, f"{stage}/{ROWS_IN}")
-        self._rows_out = Metrics.counter(NAMESPACE, f"{stage}/{ROWS_OUT}")
-        self._milliseconds = Metrics.counter(NAMESPACE, f"{stage}/{MILLISECONDS}")
-        self._held_bytes = Metrics.distribution(NAMESPACE, f"{stage}/{HELD_BYTES}")
-
-    def default_type_hints(self) -> IOTypeHints:
-        """None: Beam would read the annotation of the variable number of side inputs as that of one tuple."""
-        return IOTypeHints.empty()
+        self._metrics = _StageMetrics.of(stage)
 
     def hold_broadcast(self, sides: Sequence[Iterable[pa.Table]]) -> None:
         """Prepares the broadcast tables for all bundles of this function; otherwise each bundle prepares them."""
         self.start_bundle()
         self._held = self._begin(sides)
-        self._milliseconds.inc(round(self._seconds * 1000))
+        self._metrics.milliseconds.inc(round(self._seconds * 1000))
 
     def start_bundle(self) -> None:
         self._broadcast = self._held
@@ -177,7 +199,7 @@ class _StageDoFn(_TableDoFn):
         self._rows = 0
 
     def finish_bundle(self) -> None:
-        self._milliseconds.inc(round(self._seconds * 1000))
+        self._metrics.milliseconds.inc(round(self._seconds * 1000))
         if self._broadcast is not None:
             log.debug("%s: %s rows in %.1f s", self._stage, f"{self._rows:,}", self._seconds)
 
@@ -191,12 +213,12 @@ class _StageDoFn(_TableDoFn):
             self._broadcast = tables if self._prepare is None else {PREPARED: self._prepare(**tables)}
             self._side_rows = held.rows
             if self._side_names:
-                self._held_bytes.update(held.meter.needed)
+                self._metrics.held_bytes.update(held.meter.needed)
             self._seconds += time.perf_counter() - begin
         return self._broadcast
 
     def _count_in(self, rows: int) -> None:
-        self._rows_in.inc(rows)
+        self._metrics.rows_in.inc(rows)
         self._rows += rows
 
     def _emit(self, *arguments: Any, **named: Any) -> Iterator[tuple[str, pa.Table]]:
@@ -214,7 +236,7 @@ class _StageDoFn(_TableDoFn):
             finally:
                 self._seconds += time.perf_counter() - begin
             tag, table = output if self._tags else (MAIN, output)
-            self._rows_out.inc(table.num_rows)
+            self._metrics.rows_out.inc(table.num_rows)
             yield tag, table
 
 
@@ -275,7 +297,7 @@ class _KeyDoFn(_TableDoFn):
 
     def __init__(self, stage: str, column: str, partitions: int | None, name: str, combine: Combine | None) -> None:
         self._column, self._partitions, self._name, self._combine = column, partitions, name, combine
-        self._record_bytes = Metrics.distribution(NAMESPACE, f"{stage}/{RECORD_BYTES}")
+        self._metrics = _StageMetrics.of(stage)
 
     def start_bundle(self) -> None:
         self._waiting: list[pa.Table] = []
@@ -307,7 +329,7 @@ class _KeyDoFn(_TableDoFn):
         )
         for partition, rows in parts:
             for piece in bounded_slices(rows):
-                self._record_bytes.update(piece.nbytes)
+                self._metrics.record_bytes.update(piece.nbytes)
                 yield partition, piece
 
 
@@ -317,7 +339,6 @@ class _MergeDoFn(_StageDoFn):
         self._inputs = tuple(inputs)
         sides = self._side_names if self._prepare is None else (PREPARED,)
         self._names = _taken(function, (PARTITION, *self._inputs, *sides))
-        self._group_bytes = Metrics.distribution(NAMESPACE, f"{stage}/{GROUP_BYTES}")
 
     def process(self, element: tuple[int, Iterable[pa.Table]], *sides: Iterable[pa.Table]) -> Iterator[Any]:
         broadcast = self._begin(sides)
@@ -328,7 +349,7 @@ class _MergeDoFn(_StageDoFn):
             size += table.nbytes
             self._count_in(table.num_rows)
             inputs[table.schema.metadata[b"input"].decode()].append(table.replace_schema_metadata(None))
-        self._group_bytes.update(size)
+        self._metrics.group_bytes.update(size)
         arguments: dict[str, Any] = {
             name: pa.concat_tables(parts).combine_chunks() if parts else None for name, parts in inputs.items()
         }
