@@ -16,6 +16,8 @@ from typing import IO, Any
 
 import pyarrow as pa
 
+from semrank.transforms.columnar.beam import RowGroup
+
 _PAGE = mmap.ALLOCATIONGRANULARITY
 
 
@@ -139,8 +141,8 @@ def whole(item: Any, grouped: bool) -> Any:
 
 
 def nbytes(item: Any) -> int | None:
-    """Bytes of the tables in a stored element or group; None if it has no tables."""
-    if isinstance(item, pa.Table | Stored):
+    """Bytes of the tables in a stored element or group, or of the rows that it stands for; None if they are unknown."""
+    if isinstance(item, pa.Table | Stored | RowGroup):
         return int(item.nbytes)
     if not isinstance(item, tuple) or len(item) != 2:
         return None

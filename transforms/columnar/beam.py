@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import pyarrow as pa
@@ -542,25 +542,38 @@ class ReadParquet(beam.PTransform[Any, Any]):
     def __init__(self, stage: str, paths: Sequence[str], columns: Sequence[str]) -> None:
         super().__init__(stage)
         self._paths, self._fn = list(paths), _ReadDoFn(stage, columns)
+        self._list = _ListDoFn()  # type: ignore[no-untyped-call]
 
     def expand(self, begin: PBegin | beam.Pipeline) -> Collection:
         """Applies the step."""
         return (  # type: ignore[no-any-return]
             begin
             | "files" >> beam.Create(self._paths).with_output_types(str)
-            | "row groups" >> beam.FlatMap(_row_groups).with_output_types(tuple[str, int])
+            | "row groups" >> beam.ParDo(self._list).with_output_types(tuple[str, int, int])
             | "spread" >> beam.Reshuffle()
             | "read" >> beam.ParDo(self._fn).with_output_types(pa.Table)
         )
 
 
-def _row_groups(path: str) -> list[tuple[str, int]]:
-    with open_stored(path) as file:
-        return [(path, group) for group in range(file.num_row_groups)]
+class RowGroup(NamedTuple):
+    """A row group of a file: path, number, and bytes without compression. Other runners hand it on as a plain tuple."""
+
+    path: str
+    number: int
+    nbytes: int
 
 
-def _read_row_group(element: tuple[str, int], columns: Sequence[str]) -> Iterator[pa.Table]:
-    path, group = element
+class _ListDoFn(_TableDoFn):
+    """Lists the row groups of a file."""
+
+    def process(self, path: str) -> Iterator[RowGroup]:
+        with open_stored(path) as file:
+            for number in range(file.num_row_groups):
+                yield RowGroup(path, number, file.metadata.row_group(number).total_byte_size)
+
+
+def _read_row_group(element: tuple[str, int, int], columns: Sequence[str]) -> Iterator[pa.Table]:
+    path, group, _ = element
     with open_stored(path) as file:
         table = file.read_row_group(group, columns=list(columns), use_threads=False)
         table.validate(full=True)  # Arrow does not check by itself that texts are UTF-8 and offsets are in range
@@ -601,7 +614,7 @@ class _ReadDoFn(_StageDoFn):
         super().__init__(stage, _read_row_group)
         self._columns = list(columns)
 
-    def process(self, element: tuple[str, int]) -> Iterator[pa.Table]:
+    def process(self, element: tuple[str, int, int]) -> Iterator[pa.Table]:
         self._begin(())
         for _, table in self._emit(element, columns=self._columns):
             self._count_in(table.num_rows)

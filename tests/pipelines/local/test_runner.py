@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import apache_beam as beam
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from apache_beam.metrics.metric import Metrics, MetricsFilter
 from apache_beam.pvalue import AsDict, AsIter, AsList, AsMultiMap, AsSingleton, PCollection, TaggedOutput
@@ -20,6 +24,7 @@ from semrank.pipelines.local import runner
 from semrank.pipelines.local.runner import LocalRunner
 from semrank.pipelines.runtime import BuildOptions
 from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.beam import ReadParquet
 
 COLLECTED: dict[str, list[Any]] = defaultdict(list)
 """Elements by collection's name; both runners call the collecting function in this process."""
@@ -28,18 +33,19 @@ Collections = dict[str, PCollection[Any]]
 Build = Callable[[beam.Pipeline], Collections]
 
 
-def collect(_: int, name: str, found: Iterable[Any]) -> None:
-    COLLECTED[name].extend(found)
+def collect(_: int, names: list[str], *found: Iterable[Any]) -> None:
+    for name, elements_of_name in zip(names, found, strict=True):
+        COLLECTED[name].extend(elements_of_name)
 
 
 def elements(chosen: Any, build: Build, workers: int = 1) -> dict[str, list[Any]]:
     """The sorted elements of each collection that a build gives."""
     COLLECTED.clear()
     with beam.Pipeline(runner=chosen, options=BuildOptions([f"--workers={workers}"])) as pipeline:
-        for name, collection in build(pipeline).items():
-            # A stage of one element is not shared among processes.
-            once = pipeline | f"once {name}" >> beam.Create([0])
-            once | f"collect {name}" >> beam.Map(collect, name, AsIter(collection))
+        made = build(pipeline)
+        # A stage of one element is not shared among processes.
+        once = pipeline | "once" >> beam.Create([0])
+        once | "collect" >> beam.Map(collect, list(made), *map(AsIter, made.values()))
     return {name: sorted(found) for name, found in COLLECTED.items() if found}
 
 
@@ -255,6 +261,25 @@ def test_metrics_are_kept_by_step() -> None:
     assert (counter.key.step, counter.committed, distributions) == ("second", 6, [])
     (first, _) = result.metrics().query(MetricsFilter().with_name("sizes"))["distributions"]
     assert (first.committed.min, first.committed.max, first.committed.sum, first.committed.count) == (1, 3, 6, 3)
+
+
+def process_of(_: pa.Table) -> int:
+    return os.getpid()
+
+
+@pytest.mark.parametrize(("least", "shared"), [(runner.SHARED_BYTES, False), (1_000, True)])
+def test_files_are_shared_among_processes_if_they_are_large(least: int, shared: bool, tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"{number}.parquet") for number in range(2)]
+    for path in paths:
+        pq.write_table(pa.table({"number": list(range(100))}), path)
+
+    def build(pipeline: beam.Pipeline) -> Collections:
+        return {"processes": pipeline | ReadParquet("read", paths, ["number"]) | beam.Map(process_of)}
+
+    with mock.patch.object(runner, "SHARED_BYTES", least):
+        processes = elements(LocalRunner(), build, workers=2)["processes"]
+    assert len(processes) == 2
+    assert (os.getpid() in processes) is not shared
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------
