@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import TIMESTAMP, TableSchema, conform
-from semrank.transforms.crawls.media import PAGE_TYPES
+from semrank.transforms.crawls.media import PAGE_TYPES, media_type
 from semrank.transforms.crawls.pages import DEFAULT_LIMITS, CrawlLimits, Fetch, is_robots_txt, page, settle_status
 from semrank.transforms.crawls.tables import check_columns, in_convertible_types
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
@@ -112,7 +112,7 @@ def _settle(builder: BatchBuilder, row: dict[str, Any]) -> None:
     if settle_status(builder, fetch, row["fetch_redirect"]):
         return
     content_type = row["content_mime_detected"] or row["content_mime_type"]
-    if content_type is not None and content_type.lower() not in PAGE_TYPES:
+    if content_type and media_type(content_type) not in PAGE_TYPES:
         builder.ignore("not-html")
         return
     page(builder, fetch, title=None, text=None, language=language_code(row["content_languages"]))

@@ -35,6 +35,7 @@ from semrank.transforms.crawls.pages import (
     Fetch,
     is_robots_txt,
     known_time,
+    left_aside,
     page,
     revisit,
     unchanged,
@@ -87,7 +88,7 @@ def _settle(builder: BatchBuilder, line: bytes, source: str) -> None:
     fetched_at = known_time(builder, _fetch_time(begin, logged))
     fetch = Fetch(url, fetched_at, int(code), None if digest == "-" else digest, described)
     found = _found(builder, url, hop, via, fetched_at)
-    reason = _left_aside(fetch, content_type)
+    reason = _why_no_page(fetch, content_type)
     if reason is not None:
         if found:
             builder.use()
@@ -103,7 +104,7 @@ def _settle(builder: BatchBuilder, line: bytes, source: str) -> None:
         page(builder, fetch, title=None, text=None, language=None)
 
 
-def _left_aside(fetch: Fetch, content_type: str) -> str | None:
+def _why_no_page(fetch: Fetch, content_type: str) -> str | None:
     """Why a fetch is no page's; None where it is."""
     status = fetch.status or 0
     if status in GONE or status == NOT_MODIFIED:
@@ -112,14 +113,17 @@ def _left_aside(fetch: Fetch, content_type: str) -> str | None:
         return None if (media_type(content_type) or "-") in PAGE_TYPES else "not-html"
     if status in REDIRECTS:
         return "redirect"
-    return f"status-{status // 100}xx" if status >= 100 else "not-fetched"
+    return left_aside(status)
 
 
 def _found(builder: BatchBuilder, url: str, hop: str, via: str, fetched_at: int | None) -> bool:
     """Add the link or alias that led to the URL; gives whether there is one."""
     if hop not in ("L", "R") or via == "-":
         return False
-    origin = canonical_url(via, rules=builder.rules).url
+    origin, reason = canonical_url(via, rules=builder.rules)
+    if origin is None:
+        builder.note(reason or "url-invalid", f"{via} -> {url}")
+        builder.count("links-rejected")
     if origin is None or origin == url:
         return False
     if hop == "L":

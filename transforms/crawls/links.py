@@ -139,6 +139,8 @@ class PageLinks:
         """Adds a link element with rel=canonical; the first usable one counts."""
         if self.canonical is None:
             own = canonical_url(href, self._base, self._rules).url
+            if own is None:
+                self.counters["canonical-invalid"] += 1
             self.canonical = None if own == self._url else own
 
     def link(self, href: str, anchor: str | None, rel: str | None) -> None:

@@ -26,6 +26,7 @@ from semrank.transforms.crawls.pages import (
     CrawlLimits,
     Fetch,
     is_robots_txt,
+    known_time,
     page,
     redirect,
     settle_status,
@@ -191,10 +192,9 @@ def _fetched_at(builder: BatchBuilder, entry: _Entry, zone: ZoneInfo | None) -> 
     else:
         moment = _written_time(builder, due, zone) if due else None
     if moment is None or entry.interval is None:
-        builder.count("date-missing-or-invalid")
-        return None
+        return known_time(builder, None)
     # Segments exported as WARC have seconds: with a finer time, this row without text would be the newer capture.
-    return (moment - round(entry.interval) * _SECOND) // _SECOND * _SECOND
+    return known_time(builder, (moment - round(entry.interval) * _SECOND) // _SECOND * _SECOND)
 
 
 def _written_time(builder: BatchBuilder, text: str, zone: ZoneInfo | None) -> int | None:

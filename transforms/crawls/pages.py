@@ -24,6 +24,7 @@ from semrank.transforms.streams.dates import microseconds
 from semrank.transforms.streams.json_lines import status_code
 from semrank.transforms.streams.parameters import NO_RULES, ParameterRules
 from semrank.transforms.streams.texts import well_formed
+from semrank.transforms.streams.times import MAX_MOMENT
 from semrank.transforms.streams.urls import canonical_url
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -101,9 +102,13 @@ def web_url(builder: BatchBuilder, raw_url: str, described: str) -> str | None:
 
 
 def known_time(builder: BatchBuilder, fetched_at: int | None) -> int | None:
-    """The time of a fetch, in microseconds since 1970; missing and unreadable ones are counted."""
-    if fetched_at is None:
+    """The time of a fetch, in microseconds since 1970; missing, unreadable and impossible ones are counted.
+
+    A time before 1970 or far in the future is a mistake, and the latter would outdate all other captures of the page.
+    """
+    if fetched_at is None or not 0 <= fetched_at <= MAX_MOMENT:
         builder.count("date-missing-or-invalid")
+        return None
     return fetched_at
 
 
@@ -124,7 +129,7 @@ def is_robots_txt(builder: BatchBuilder, url: str) -> bool:
 
 
 def settle_status(builder: BatchBuilder, fetch: Fetch, location: str | None) -> bool:
-    """Handles a fetch without a page (redirect, gone, error); returns False if its content is to be read."""
+    """Handles a fetch without a page (redirect, gone, unchanged, error); returns False if its content is to be read."""
     status = fetch.status
     if status is None or 200 <= status < 300:
         return False
@@ -133,9 +138,16 @@ def settle_status(builder: BatchBuilder, fetch: Fetch, location: str | None) -> 
     elif status in GONE:
         builder.append("pages", (fetch.url, fetch.fetched_at, status, None, None, None, None, fetch.digest))
         builder.use()
+    elif status == NOT_MODIFIED:
+        unchanged(builder, fetch)
     else:
-        builder.ignore(f"status-{status // 100}xx")
+        builder.ignore(left_aside(status))
     return True
+
+
+def left_aside(status: int) -> str:
+    """Why a fetch with the status of an error is ignored; below 100 are crawlers' own codes."""
+    return f"status-{status // 100}xx" if status >= 100 else "not-fetched"
 
 
 def unchanged(builder: BatchBuilder, fetch: Fetch) -> None:

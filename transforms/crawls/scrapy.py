@@ -48,7 +48,7 @@ from semrank.transforms.crawls.pages import (
 )
 from semrank.transforms.crawls.payload import headers_of_json
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
-from semrank.transforms.streams.json_lines import parse_object, read_lines
+from semrank.transforms.streams.json_lines import BRACKETS, parse_object, read_lines, without_comma
 from semrank.transforms.streams.languages import language_code
 from semrank.transforms.streams.quotes import quote_page_line
 from semrank.transforms.streams.texts import well_formed
@@ -61,12 +61,12 @@ URL_FIELDS = ("url", "response_url", "page_url", "link")
 TIME_FIELDS = ("fetched_at", "crawled_at", "scraped_at", "timestamp", "date", "time")
 STATUS_FIELDS = ("status", "status_code")
 HTML_FIELDS = ("html", "body_html")
+TITLE_FIELDS = ("title",)
 TEXT_FIELDS = ("text", "content", "body", *HTML_FIELDS)
 LANGUAGE_FIELDS = ("language", "lang")
 LINK_FIELDS = ("links", "outlinks")
 HEADER_FIELDS = ("headers", "response_headers")
 _TRUE = frozenset({"true", "1", "1.0", "yes"})
-_BRACKETS = frozenset({b"[", b"]"})
 PASSED_FIELDS = ("redirect_urls", "redirected_from")
 
 
@@ -80,8 +80,9 @@ def read(stream: BinaryIO, *, source: str, limits: CrawlLimits = DEFAULT_LIMITS)
     """
     builder = BatchBuilder(STAGE, limits.rules)
     for line in read_lines(stream, limits.max_record_bytes):
-        item = parse_object(line.data.rstrip().removesuffix(b",")) if line.problem is None else line.problem
-        if line.problem is None and line.data.strip() in _BRACKETS:
+        text = without_comma(line.data)
+        item = line.problem or parse_object(text)
+        if line.problem is None and text in BRACKETS:
             builder.ignore("bracket")
         elif isinstance(item, str):
             builder.reject(item, f"{source} {quote_page_line(line.data)}")
@@ -124,7 +125,9 @@ def _settle_content(
     builder: BatchBuilder, fetch: Fetch, item: Mapping[str, Any], headers: Mapping[str, str], limits: CrawlLimits
 ) -> None:
     content = _text(item, TEXT_FIELDS)
-    title = _shown(_text(item, ("title",)))
+    title = _shown(_text(item, TITLE_FIELDS))
+    for counter, read, names in (("text", content, TEXT_FIELDS), ("title", title, TITLE_FIELDS)):
+        builder.count(f"{counter}-unreadable", int(read is None and _first(item, names) not in (None, [])))
     language = language_code(_text(item, LANGUAGE_FIELDS))
     listed = _listed(_first(item, LINK_FIELDS))
     links = PageLinks(fetch.url, limits.max_links, limits.robots_name, limits.rules)
@@ -155,6 +158,7 @@ def _settle_content(
             links=links if listed is not None else html.links,
         )
         return
+    links.refresh_to(headers.get("refresh", ""))
     builder.count("noindex", int(links.noindex))
     text = None if content is None else content[:MAX_TEXT_CHARS].strip()
     page(

@@ -20,6 +20,8 @@ import pyarrow.json
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLICKS, LINKS, PAGES, TableSchema, conform
 from semrank.transforms.columnar.arrays import column_array
+from semrank.transforms.crawls import page_rows
+from semrank.transforms.crawls.links import MAX_ANCHOR_CHARS
 from semrank.transforms.crawls.pages import DEFAULT_LIMITS, CrawlLimits
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
 from semrank.transforms.streams.json_lines import parse_object, read_lines, whole_number
@@ -27,7 +29,7 @@ from semrank.transforms.streams.lines import is_compressed
 from semrank.transforms.streams.parquet import MAGIC, read_batches, read_schema
 from semrank.transforms.streams.quotes import quote_click, quote_click_line, quote_head, quote_page_line
 from semrank.transforms.streams.texts import well_formed
-from semrank.transforms.streams.times import written_times
+from semrank.transforms.streams.times import MAX_YEAR, MIN_YEAR, written_times
 from semrank.transforms.streams.urls import canonicalize
 
 TABLES: dict[str, TableSchema] = {table.name: table for table in (PAGES, LINKS, CLICKS)}
@@ -295,10 +297,10 @@ def _convertible(column: pa.Array, dtype: pa.DataType) -> pa.Array:
 
 
 def _datable(column: pa.Array) -> pa.Array:
-    """Times with null in place of those outside the calendar, or the column itself if there are none."""
-    if pa.types.is_null(column.type) or getattr(column.type, "unit", None) == "ns":  # these end in 2262
+    """Times with null in place of those that no crawl or log has, or the column itself if there are none."""
+    if pa.types.is_null(column.type):
         return column
-    first, last = (pa.scalar(day).cast(column.type) for day in (date.min, date.max))
+    first, last = (pa.scalar(day).cast(column.type) for day in (date(MIN_YEAR, 1, 1), date(MAX_YEAR, 12, 31)))
     ticks = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
     dated = pc.and_(pc.greater_equal(ticks, first.value), pc.less_equal(ticks, last.value))
     return column if pc.all(dated).as_py() is not False else pc.if_else(dated, column, None)
@@ -346,12 +348,26 @@ def _settle(
                 missing = pc.and_(missing, pc.equal(words, 0))
                 rows = rows.set_column(rows.schema.get_field_index("query"), "query", pc.fill_null(column, ""))
             reasons = pc.coalesce(reasons, pc.if_else(missing, f"{_kebab(field.name)}-missing", None))
-    good = pc.is_null(reasons)
+    rows, ignored = _by_the_rules(builder, expected, rows)
+    for told in pc.value_counts(ignored.filter(pc.is_null(reasons)).drop_null()).to_pylist():
+        builder.ignore(told["values"], told["counts"])
+    good = pc.and_(pc.is_null(reasons), pc.is_null(ignored))
     builder.add(expected.name, rows.filter(good))
     builder.use(int(pc.sum(good).as_py() or 0))
-    bad = np.flatnonzero(~good.to_numpy(zero_copy_only=False))
+    bad = np.flatnonzero(reasons.is_valid().to_numpy(zero_copy_only=False))
     for row, reason in zip(bad.tolist(), reasons.take(pa.array(bad)).to_pylist(), strict=True):
         builder.reject(reason, quote_row(row))
+
+
+def _by_the_rules(builder: BatchBuilder, expected: TableSchema, rows: pa.Table) -> tuple[pa.Table, pa.StringArray]:
+    """Rows as the readers of crawls would give them, and why some of them are ignored, string[n]."""
+    if expected is PAGES:
+        rows = page_rows.tidied(builder, rows)
+        return rows, page_rows.reasons_to_ignore(rows)
+    if expected is LINKS:
+        anchors = page_rows.cut(builder, "anchor_text", rows["anchor_text"], MAX_ANCHOR_CHARS)
+        rows = rows.set_column(rows.schema.get_field_index("anchor_text"), "anchor_text", anchors)
+    return rows, pa.nulls(rows.num_rows, pa.string())
 
 
 def _ranked(builder: BatchBuilder, rows: pa.Table, column: pa.Int32Array) -> tuple[pa.Table, pa.Int32Array]:

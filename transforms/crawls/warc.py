@@ -26,9 +26,9 @@ from semrank.transforms.crawls.bounded import read_page, time_limit
 from semrank.transforms.crawls.charsets import decode_html
 from semrank.transforms.crawls.documents import document_title, may_have_title
 from semrank.transforms.crawls.html import MAX_TEXT_CHARS, guess_language
+from semrank.transforms.crawls.links import PageLinks
 from semrank.transforms.crawls.media import PAGE_TYPES, PLAIN_TEXT, XHTML_TYPES, computed_type, may_be_page, media_type
 from semrank.transforms.crawls.pages import (
-    NOT_MODIFIED,
     CrawlLimits,
     Fetch,
     asks_not_to_be_indexed,
@@ -38,13 +38,14 @@ from semrank.transforms.crawls.pages import (
     page,
     settle_revisit,
     settle_status,
-    unchanged,
     unindexed,
     web_url,
 )
 from semrank.transforms.crawls.payload import Body, HttpMessage, decode_body, parse_http
 from semrank.transforms.streams.batch import BatchBuilder
 from semrank.transforms.streams.dates import microseconds
+
+_HTTP = b"HTTP/"
 
 
 def _settle(builder: BatchBuilder, record: Record, described: str, limits: CrawlLimits) -> None:
@@ -83,15 +84,13 @@ def _settle_fetch(builder: BatchBuilder, record: Record, url: str, described: st
             return
         message = parsed
         fetch = Fetch(url, fetched_at, parsed.status or None, digest, described)
-    if message.status == NOT_MODIFIED:
-        unchanged(builder, fetch)
-    elif not settle_status(builder, fetch, message.headers.get("location")):
+    if not settle_status(builder, fetch, message.headers.get("location")):
         _settle_content(builder, fetch, message, limits)
 
 
 def _without_header(record: Record) -> HttpMessage | None:
     """A response of an ARC file that has no HTTP header, as HTTP 0.9 had none and some writers leave out; status 0."""
-    if ARC_TYPE not in record.headers or not record.block:
+    if ARC_TYPE not in record.headers or not record.block or record.block.startswith(_HTTP):
         return None
     content_type = record.headers[ARC_TYPE]
     return HttpMessage(0, {"content-type": content_type if "/" in content_type else ""}, record.block)
@@ -122,7 +121,9 @@ def _settle_page(
         with time_limit(limits.record_seconds):
             text = decode_html(body.content, message.charset)[:MAX_TEXT_CHARS].strip()
             language = guess_language(text)
-        page(builder, fetch, title=None, text=text, language=language)
+        links = PageLinks(fetch.url, limits.max_links, limits.robots_name, limits.rules)
+        links.refresh_to(message.headers.get("refresh", ""))
+        page(builder, fetch, title=None, text=text, language=language, links=links)
     else:
         html = read_page(
             body.content,

@@ -102,8 +102,11 @@ def _settle_page(
     ]
     for content in refreshes:
         links.refresh_to(content)
+    builder.count("noindex", int(links.noindex))
     title = None if links.noindex else squeeze(_text(head, "Title"), MAX_TITLE_CHARS)
-    page(builder, fetch, title=title or "", text=None, language=_language(head), links=links)
+    # Unknown text would be filled from the WET record of the fetch, which does not know that it is not to be indexed.
+    text = "" if links.noindex else None
+    page(builder, fetch, title=title or "", text=text, language=_language(head), links=links)
 
 
 def _language(head: dict[str, Any]) -> str | None:

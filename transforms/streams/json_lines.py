@@ -22,6 +22,10 @@ JSON_INVALID = "json-invalid"
 """Why what should be JSON is rejected, in every format."""
 
 
+BRACKETS = frozenset({b"[", b"]"})
+"""Lines before and behind the objects of an array that has one a line."""
+
+
 class Line(NamedTuple):
     """A line without its end, or the beginning of one that can't be used.
 
@@ -71,6 +75,11 @@ def parse_object(line: bytes | str) -> dict[str, Any] | str:
     except ValueError:
         return JSON_INVALID
     return value if isinstance(value, dict) else "not-an-object"
+
+
+def without_comma(line: bytes) -> bytes:
+    """A line without white space around it, and without the comma that parts the objects of an array."""
+    return line.strip().removesuffix(b",")
 
 
 def whole_number(value: Any) -> int | None:
