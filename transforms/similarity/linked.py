@@ -49,6 +49,8 @@ def try_known(search: Search, rows: Int64s, pairs: RelatedWords) -> Bools:
     Returns:
         Whether it is 0 for all base concepts, bool[len(rows)].
     """
+    if not len(rows):
+        return np.zeros(0, dtype=np.bool_)
     current, base, settings = search.current.select(rows), search.base, search.settings
     sizes = np.diff(current.intent_indptr)
     single = np.flatnonzero(sizes == 1)
@@ -123,6 +125,8 @@ class Linked(Matcher):
         largest = self._smaller(rows, columns) / self._norms(rows, columns)
         bounds = self.settings.upper_bound(extension, largest)
         pairs, bounds = self._try_few(*self._try_first(self.linked, bounds, bounds))
+        if not len(pairs.rows):
+            return
         related, positive = self._word_counts(pairs)
         norms = self._norms(pairs.rows, pairs.columns)
         bounds = self.settings.upper_bound(pairs.extension, positive / norms)
@@ -140,6 +144,8 @@ class Linked(Matcher):
         for _ in range(LINKED_ROUNDS):
             left = np.flatnonzero(self._improves(pairs.rows, pairs.columns, bounds))
             pairs, bounds, order = pairs.select(left), bounds[left], order[left]
+            if not len(left):
+                return pairs, bounds
             chosen = first_of_rows(pairs.rows, order, self.base.columns[pairs.columns], len(self.base))
             self._examine(*pairs.select(chosen))
             bounds[chosen] = order[chosen] = -1.0

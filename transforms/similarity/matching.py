@@ -204,6 +204,8 @@ class Matcher:
         result = np.full(len(rows), -1.0)
         bound = values.max(axis=2, initial=0.0).sum(axis=1)
         left = np.flatnonzero(self._could_improve(rows, columns, extension, bound))
+        if not len(left):
+            return result
         result[left] = self._settle(rows[left], columns[left], extension[left], bound[left], values[left])
         return result
 
@@ -232,6 +234,8 @@ class Matcher:
         result[left] = self._update(rows[left], columns[left], extension[left], matched[left])
         left = np.flatnonzero(~settled)
         left = left[self._could_improve(rows[left], columns[left], extension[left], bound[left])]
+        if not len(left):
+            return result
         self.best.assignments += len(left)
         # A row that is filling may have any column: it adds 0.
         chosen = np.zeros((len(left), values.shape[1]), dtype=np.int64)

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from semrank.transforms.similarity import concept_similarity
+from tests.transforms.similarity.orders import ORDERS, ordered
 
 
-@pytest.fixture(scope="module", params=[0, 1 << 12], ids=["linked first", "all pairs"])
+@pytest.fixture(scope="module", params=ORDERS)
 def order_of_search(request: pytest.FixtureRequest) -> Iterator[None]:
     """Small base lattices are searched as large ones are, too."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(concept_similarity, "MANY_CONCEPTS", request.param)
+    with ordered(request.param):
         yield

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from types import ModuleType
 
 import numpy as np
@@ -31,9 +31,10 @@ from semrank.transforms.similarity.hierarchy import WeightedHierarchy
 from semrank.transforms.similarity.matching import LowerBounds
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.similarity.word_pairs import WordPairs
-from tests.transforms.similarity.naive import NaiveHierarchy, Words, naive_similarity, word_sets
+from tests.transforms.similarity.naive import NaiveHierarchy, Words, choices, naive_similarity, word_sets
+from tests.transforms.similarity.orders import ORDERS, ordered
 
-pytestmark = pytest.mark.usefixtures("order_of_search")
+in_both_orders = pytest.mark.usefixtures("order_of_search")
 
 PROFILES = {
     "paper-2013": SimilaritySettings(),
@@ -65,8 +66,9 @@ class Instance:
     current: list[Pair]
     edges: np.ndarray
 
-    @property
+    @cached_property
     def lattice(self) -> BaseLattice:
+        """The base lattice, with the similarities of words that its searches keep."""
         return BaseLattice.of(Concepts.of(self.base), np.arange(len(self.base), dtype=np.int64), self.edges.shape[1])
 
     def best(
@@ -105,8 +107,17 @@ def instances(draw: st.DrawFn, words: int = 8, queue: int = 4, objects: int = 5)
         intents = st.lists(st.integers(0, words - 1), max_size=6, unique=True)
         return st.lists(st.tuples(extents, intents), min_size=1, max_size=7)
 
-    counts = st.lists(st.sampled_from([0, 0, 0, 1, 2, 4, 9]), min_size=objects * queue, max_size=objects * queue)
+    counts = choices([0, 0, 0, 1, 2, 4, 9], objects * queue, objects * queue)
     return Instance(draw(concepts(queue)), draw(concepts(objects)), np.array(draw(counts)).reshape(objects, queue))
+
+
+def every_search(instance: Instance) -> Iterator[tuple[str, Instance, str]]:
+    """Each order of search and each profile; in each order the instance begins with nothing kept."""
+    for order in ORDERS:
+        fresh = replace(instance)
+        for profile in PROFILES:
+            note(f"{order}, {profile}")
+            yield order, fresh, profile
 
 
 @settings(max_examples=150, deadline=None)
@@ -118,14 +129,15 @@ def instances(draw: st.DrawFn, words: int = 8, queue: int = 4, objects: int = 5)
     ),
 )
 def test_equals_the_definitions(words: Words, instance: Instance, sizes: tuple[int, ...]) -> None:
-    naive = NaiveHierarchy(words)
+    naive, hierarchy = NaiveHierarchy(words), words.build()
+    expected = {profile: instance.naive(naive, chosen) for profile, chosen in PROFILES.items()}
     with pytest.MonkeyPatch.context() as patch:
         for names, size in zip(TUNED, sizes, strict=True):
             for module, name in names:
                 patch.setattr(module, name, size)
-        for profile, chosen in PROFILES.items():
-            note(profile)
-            check(instance.best(words.build(), chosen), instance.naive(naive, chosen))
+        for order, searched, profile in every_search(instance):
+            with ordered(order):
+                check(searched.best(hierarchy, PROFILES[profile]), expected[profile])
 
 
 @cache
@@ -163,6 +175,7 @@ def web(seed: int, longest: int) -> tuple[Words, Instance]:
     return words, Instance(concepts(80, 12), concepts(120, 20), edges)
 
 
+@in_both_orders
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize(("seed", "longest"), [(1, 4), (2, 12), (3, 40)])
 def test_larger_instances_equal_the_definitions(profile: str, seed: int, longest: int) -> None:
@@ -186,6 +199,7 @@ P13_WORDS = Words(
 )
 
 
+@in_both_orders
 def test_p13_example_19() -> None:
     edges = np.zeros((5, 3), dtype=np.int64)
     u1, u3, u4, u5, u8 = 0, 2, 0, 1, 4
@@ -216,11 +230,11 @@ def test_a_floor_leaves_out_only_what_stays_below(words: Words, instance: Instan
     # Floors at, just above and far from what is reached, by scores and by base concepts.
     shift = data.draw(st.lists(st.sampled_from([-0.3, -1e-12, 0.0, 0.0, 1e-12, 0.3]), min_size=count, max_size=count))
     bases = np.array(data.draw(st.lists(st.integers(-1, last), min_size=count, max_size=count)), dtype=np.int64)
-    for profile, chosen in PROFILES.items():
-        note(profile)
-        free = instance.best(hierarchy, chosen)
-        lower = LowerBounds(np.round(free.score + shift, 12), bases)
-        found = instance.best(hierarchy, chosen, lower)
+    for order, searched, profile in every_search(instance):
+        with ordered(order):
+            free = searched.best(hierarchy, PROFILES[profile])
+            lower = LowerBounds(np.round(free.score + shift, 12), bases)
+            found = searched.best(hierarchy, PROFILES[profile], lower)
         reaches = (free.score > lower.score) | ((free.score == lower.score) & (free.base <= lower.base))
         assert found.base.tolist() == np.where(reaches, free.base, -1).tolist()
         assert found.score.tolist() == np.where(reaches, free.score, -1).tolist()
@@ -246,12 +260,13 @@ def test_objects_do_not_depend_on_batches(words: Words, instance: Instance, data
     hierarchy = words.build()
     count = len(instance.current)
     ids = np.array(data.draw(st.permutations(range(count))), dtype=np.int64)
-    order = data.draw(st.permutations(range(count)))
+    mixed = data.draw(st.permutations(range(count)))
     cut = data.draw(st.integers(0, count))
-    batches = [[list(range(count))], [[number] for number in order], [list(order[:cut])], [list(order[cut:])]]
-    for profile, chosen in PROFILES.items():
-        note(profile)
-        whole, single, *halves = (per_object(instance, hierarchy, chosen, ids, parts) for parts in batches)
+    batches = [[list(range(count))], [[number] for number in mixed], [list(mixed[:cut])], [list(mixed[cut:])]]
+    for order, searched, profile in every_search(instance):
+        chosen = PROFILES[profile]
+        with ordered(order):
+            whole, single, *halves = (per_object(searched, hierarchy, chosen, ids, parts) for parts in batches)
         for other in (single, merge_best(*halves), merge_best(*halves[::-1])):
             for name in ("score", "extension", "intension", "base", "current"):
                 assert getattr(other, name).tolist() == getattr(whole, name).tolist(), name
@@ -265,8 +280,8 @@ def test_objects_do_not_depend_on_batches(words: Words, instance: Instance, data
 def test_greedy_matchings_are_bounded_by_the_optimum(data: st.DataObject, shape: tuple[int, int, int, bool]) -> None:
     rows, more, filling, fill_rows = shape
     columns = rows + more
-    values = st.sampled_from([0.0, 0.0, 0.25, 0.5, 0.5, 1.0])
-    block = np.array(data.draw(st.lists(values, min_size=rows * columns, max_size=rows * columns)))
+    values = choices([0.0, 0.0, 0.25, 0.5, 0.5, 1.0], rows * columns, rows * columns)
+    block = np.array(data.draw(values))
     block = block.reshape(1, rows, columns)
     padding = ((0, 0), (0, min(filling, more)), (0, 0)) if fill_rows else ((0, 0), (0, 0), (0, filling))
     padded = np.pad(block, padding, constant_values=-1.0)
@@ -278,6 +293,7 @@ def test_greedy_matchings_are_bounded_by_the_optimum(data: st.DataObject, shape:
         assert matched[0] == upper[0] == optimum
 
 
+@in_both_orders
 def test_threads_share_a_lattice_and_copies_begin_anew() -> None:
     words, instance = web(4, 8)
     hierarchy, lattice, edges = words.build(), instance.lattice, sparse.csr_array(instance.edges)
@@ -300,6 +316,7 @@ def test_threads_share_a_lattice_and_copies_begin_anew() -> None:
     assert search(copy) == expected
 
 
+@in_both_orders
 def test_another_hierarchy_is_not_answered_from_what_is_kept() -> None:
     words, instance = web(5, 6)
     lattice, edges, concepts = instance.lattice, sparse.csr_array(instance.edges), Concepts.of(instance.current)
@@ -309,6 +326,7 @@ def test_another_hierarchy_is_not_answered_from_what_is_kept() -> None:
         check(found, instance.naive(NaiveHierarchy(changed), SimilaritySettings()))
 
 
+@in_both_orders
 def test_without_base_concepts_nothing_is_scored() -> None:
     instance = Instance([], [([0], [1]), ([], [])], np.zeros((1, 0), dtype=np.int64))
     words = Words([1, 2], [True] * 2, [True] * 2)

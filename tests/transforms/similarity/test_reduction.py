@@ -7,13 +7,13 @@ from collections.abc import Iterable
 import networkx as nx
 import numpy as np
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from semrank.transforms.similarity.reduction import condense, reduced_pairs
+from tests.transforms.similarity.naive import choices
 
 WORDS = 12
 Pair = tuple[int, int]
-pair_lists = st.lists(st.tuples(st.integers(0, WORDS - 1), st.integers(0, WORDS - 1)), max_size=40)
+pair_lists = choices([(a, b) for a in range(WORDS) for b in range(WORDS)], 0, 40)
 
 
 def sides(pairs: Iterable[Pair]) -> tuple[np.ndarray, np.ndarray]:
@@ -68,7 +68,7 @@ def test_paths_and_layers_stay(pairs: list[Pair]) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(pairs=pair_lists, parts=st.lists(st.integers(0, 3), min_size=40, max_size=40))
+@given(pairs=pair_lists, parts=choices(range(4), 40, 40))
 def test_parts_can_be_reduced_before_the_whole(pairs: list[Pair], parts: list[int]) -> None:
     cut = [[pair for pair, own in zip(pairs, parts, strict=False) if own == part] for part in range(4)]
     found = reduced(pair for part in cut for pair in reduced(part))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from semrank.transforms.columnar.arrays import Int64s
 from semrank.transforms.lattice.context import Concepts
 from semrank.transforms.similarity import every_pair, linked
 from semrank.transforms.similarity.base_lattice import BaseLattice
@@ -18,12 +20,15 @@ from semrank.transforms.similarity.hierarchy import WeightedHierarchy, build_hie
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.similarity.word_pairs import WordPairs
 from tests.support.similarities import ics
-
-pytestmark = pytest.mark.usefixtures("order_of_search")
+from tests.transforms.similarity.naive import choices
+from tests.transforms.similarity.orders import ORDERS, ordered
 
 WORDS = 7
 QUEUE = 4
 OBJECTS = 5
+
+Pair = tuple[list[int], list[int]]
+Entry = tuple[float, float, float, int, int]
 
 PROFILES = [
     SimilaritySettings(),
@@ -39,12 +44,12 @@ def sets_of(universe: int, least: int) -> st.SearchStrategy[frozenset[int]]:
 
 
 top_probabilities: st.SearchStrategy[str | float] = st.sampled_from(["max", "min", 0.3])
-word_pairs = st.lists(st.tuples(st.integers(0, WORDS - 1), st.integers(0, WORDS - 1)), max_size=8)
+word_pairs = choices([(a, b) for a in range(WORDS) for b in range(WORDS)], 0, 8)
 
 
 @st.composite
 def hierarchies(draw: st.DrawFn) -> WeightedHierarchy:
-    clicks = np.array(draw(st.lists(st.integers(0, 9), min_size=WORDS, max_size=WORDS)), dtype=np.int64)
+    clicks = np.array(draw(choices(range(10), WORDS, WORDS)), dtype=np.int64)
     part_of = [(a, b) for a, b in draw(word_pairs) if a != b]
     isa = [(a, b) for a, b in draw(word_pairs) if a != b and (a, b) not in part_of and (b, a) not in part_of]
     everywhere = np.ones(WORDS, dtype=np.bool_)
@@ -67,19 +72,17 @@ def hierarchies(draw: st.DrawFn) -> WeightedHierarchy:
 
 lattices = st.dictionaries(sets_of(WORDS, 0), sets_of(QUEUE, 1), min_size=1, max_size=5)
 current_lattices = st.dictionaries(sets_of(WORDS, 0), sets_of(OBJECTS, 1), min_size=1, max_size=6)
-edge_counts = st.lists(st.integers(0, 4), min_size=OBJECTS * QUEUE, max_size=OBJECTS * QUEUE)
+edge_counts = choices(range(5), OBJECTS * QUEUE, OBJECTS * QUEUE)
 
 
-def naive_intension(a: list[int], b: list[int], hierarchy: WeightedHierarchy, norm: str) -> float:
-    if not a or not b:
-        return 0.0
+def matching_weight(a: list[int], b: list[int], hierarchy: WeightedHierarchy) -> float:
+    """The largest sum of similarities of words that are matched, by trying all matchings."""
     small, large = sorted((a, b), key=len)
     values = {(x, y): ics(hierarchy, x, y) for x in a for y in b}
-    best = max(
+    return max(
         sum(values[(x, y) if small is a else (y, x)] for x, y in zip(small, chosen, strict=True))
         for chosen in itertools.permutations(large, len(small))
     )
-    return best / (len(small) if norm == "min" else len(large))
 
 
 def naive_similarity(extension: float, intension: float, weight: float | None) -> float:
@@ -89,81 +92,98 @@ def naive_similarity(extension: float, intension: float, weight: float | None) -
     return weight * extension + (1 - weight) * intension
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-@settings(max_examples=120, deadline=None)
-@given(
-    hierarchy=hierarchies(),
-    base=lattices,
-    current=current_lattices,
-    counts=edge_counts,
-    batch=st.integers(1, 6),
-    cells=st.sampled_from([1, 7, 1 << 20]),
-)
-def test_equals_the_definitions(
-    profile: SimilaritySettings,
-    hierarchy: WeightedHierarchy,
-    base: dict[frozenset[int], frozenset[int]],
-    current: dict[frozenset[int], frozenset[int]],
-    counts: list[int],
-    batch: int,
-    cells: int,
-) -> None:
-    edges = np.array(counts, dtype=np.int64).reshape(OBJECTS, QUEUE)
-    base_pairs = [(sorted(extent), sorted(intent)) for intent, extent in base.items()]
-    current_pairs = [(sorted(extent), sorted(intent)) for intent, extent in current.items()]
-    base_ids = np.arange(len(base_pairs), dtype=np.int64) * 10 + 3
-    current_ids = np.array([(7 * number) % 11 for number in range(len(current_pairs))], dtype=np.int64)
-    lattice = BaseLattice.of(Concepts.of(base_pairs), base_ids, QUEUE)
+@dataclass(frozen=True)
+class Instance:
+    """Base and current concepts as (extent, intent), and what current objects count with queue objects."""
 
-    scale = 4 if profile.extension == "links" else 1
-    expected: dict[int, list[tuple[float, float, float, int, int]]] = {}
-    for number, (extent, intent) in enumerate(current_pairs):
-        for base_number, (base_extent, base_intent) in enumerate(base_pairs):
-            between = int(edges[np.ix_(extent, base_extent)].sum())
-            extension = min(1.0, between / (scale * max(len(extent), len(base_extent))))
-            intension = naive_intension(base_intent, intent, hierarchy, profile.intension_norm)
-            similarity = naive_similarity(extension, intension, profile.weight)
-            for member in extent:
-                entry = (similarity, extension, intension, base_number, int(current_ids[number]))
-                expected.setdefault(member, []).append(entry)
+    hierarchy: WeightedHierarchy
+    base: list[Pair]
+    current: list[Pair]
+    current_ids: Int64s
+    edges: Int64s
 
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (every_pair, linked):
-            patch.setattr(module, "BLOCK_CELLS", cells)
-        best = BestScores.none(OBJECTS)
-        concepts = Concepts.of(current_pairs)
+    def weights(self) -> np.ndarray:
+        """Largest weights of matchings of all pairs, float64[current, base]."""
+        weights = [[matching_weight(base, own, self.hierarchy) for _, base in self.base] for _, own in self.current]
+        return np.array(weights)
+
+    def entries(self, profile: SimilaritySettings, weights: np.ndarray) -> dict[int, list[Entry]]:
+        """The pairs of each object: (similarity, extension, intension, base concept, id of the current concept)."""
+        scale = 4 if profile.extension == "links" else 1
+        found: dict[int, list[Entry]] = {}
+        for number, (extent, intent) in enumerate(self.current):
+            for base_number, (base_extent, base_intent) in enumerate(self.base):
+                between = int(self.edges[np.ix_(extent, base_extent)].sum())
+                extension = min(1.0, between / (scale * max(len(extent), len(base_extent))))
+                divisor = (min if profile.intension_norm == "min" else max)(len(intent), len(base_intent))
+                intension = weights[number, base_number] / max(divisor, 1)
+                similarity = naive_similarity(extension, intension, profile.weight)
+                for member in extent:
+                    entry = (similarity, extension, intension, base_number, int(self.current_ids[number]))
+                    found.setdefault(member, []).append(entry)
+        return found
+
+    def best(self, lattice: BaseLattice, profile: SimilaritySettings, batch: int) -> BestScores:
+        """The product's scores, batch by batch."""
+        best, concepts = BestScores.none(OBJECTS), Concepts.of(self.current)
         for start in range(0, len(concepts), batch):
             stop = min(start + batch, len(concepts))
-            best = best_per_object(
-                concepts.slice(start, stop),
-                current_ids[start:stop],
-                sparse.csr_array(edges),
-                lattice,
-                hierarchy,
-                profile,
-                best,
-            )
+            part, ids = concepts.slice(start, stop), self.current_ids[start:stop]
+            best = best_per_object(part, ids, sparse.csr_array(self.edges), lattice, self.hierarchy, profile, best)
+        return best
 
-    for member in range(OBJECTS):
-        entries = expected.get(member)
-        if entries is None:
-            assert best.base[member] == -1
-            continue
-        highest = max(entry[0] for entry in entries)
-        assert best.score[member] == pytest.approx(highest, abs=1e-9)
-        reached = [entry for entry in entries if entry[0] >= highest - 1e-12]
-        reason = next(entry for entry in reached if entry[3:] == (int(best.base[member]), int(best.current[member])))
-        assert best.extension[member] == pytest.approx(reason[1], abs=1e-12)
-        assert best.intension[member] == pytest.approx(reason[2], abs=1e-9)
-        assert reason[3:] == min(entry[3:] for entry in reached)
-        words = best.intents[int(best.current[member])]
-        [pairs] = matchings(WordPairs.of(hierarchy), [(lattice.concepts.intent(int(best.base[member])), words)])
-        divisor = (min if profile.intension_norm == "min" else max)(
-            len(base_pairs[int(best.base[member])][1]), len(words)
-        )
-        total = sum(pair[2] for pair in pairs)
-        assert total == pytest.approx(reason[2] * max(divisor, 1), abs=1e-9)
-        assert len({pair[0] for pair in pairs}) == len({pair[1] for pair in pairs}) == len(pairs)
+    def check(self, best: BestScores, expected: dict[int, list[Entry]], norm: str) -> None:
+        """Holds the best pair of each object, and its matching, to all of the object's pairs."""
+        similarities = WordPairs.of(self.hierarchy)
+        for member in range(OBJECTS):
+            entries = expected.get(member)
+            if entries is None:
+                assert best.base[member] == -1
+                continue
+            highest = max(entry[0] for entry in entries)
+            assert best.score[member] == pytest.approx(highest, abs=1e-9)
+            reached = [entry for entry in entries if entry[0] >= highest - 1e-12]
+            chosen = (int(best.base[member]), int(best.current[member]))
+            reason = next(entry for entry in reached if entry[3:] == chosen)
+            assert best.extension[member] == pytest.approx(reason[1], abs=1e-12)
+            assert best.intension[member] == pytest.approx(reason[2], abs=1e-9)
+            assert reason[3:] == min(entry[3:] for entry in reached)
+            words, base_words = best.intents[chosen[1]], np.array(self.base[chosen[0]][1], dtype=np.int64)
+            [pairs] = matchings(similarities, [(base_words, words)])
+            divisor = (min if norm == "min" else max)(len(base_words), len(words))
+            total = sum(pair[2] for pair in pairs)
+            assert total == pytest.approx(reason[2] * max(divisor, 1), abs=1e-9)
+            assert len({pair[0] for pair in pairs}) == len({pair[1] for pair in pairs}) == len(pairs)
+
+
+@st.composite
+def instances(draw: st.DrawFn) -> Instance:
+    base, current = draw(lattices), draw(current_lattices)
+    return Instance(
+        draw(hierarchies()),
+        [(sorted(extent), sorted(intent)) for intent, extent in base.items()],
+        [(sorted(extent), sorted(intent)) for intent, extent in current.items()],
+        np.array([(7 * number) % 11 for number in range(len(current))], dtype=np.int64),
+        np.array(draw(edge_counts), dtype=np.int64).reshape(OBJECTS, QUEUE),
+    )
+
+
+@settings(max_examples=120, deadline=None)
+@given(instance=instances(), batch=st.integers(1, 6), cells=st.sampled_from([1, 7, 1 << 20]))
+def test_equals_the_definitions(instance: Instance, batch: int, cells: int) -> None:
+    base_ids = np.arange(len(instance.base), dtype=np.int64) * 10 + 3
+    weights = instance.weights()
+    for profile in PROFILES:
+        expected = instance.entries(profile, weights)
+        for order in ORDERS:
+            note(f"{profile}, {order}")
+            # A lattice of its own, so that nothing is kept from another search.
+            lattice = BaseLattice.of(Concepts.of(instance.base), base_ids, QUEUE)
+            with ordered(order), pytest.MonkeyPatch.context() as patch:
+                for module in (every_pair, linked):
+                    patch.setattr(module, "BLOCK_CELLS", cells)
+                best = instance.best(lattice, profile, batch)
+            instance.check(best, expected, profile.intension_norm)
 
 
 def test_p13_example_19() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,28 +15,29 @@ from tests.support.similarities import ics_block
 from tests.transforms.similarity.naive import Words, word_sets
 
 
-def check(hierarchy: WeightedHierarchy) -> None:
+def check(hierarchy: WeightedHierarchy, slabs: Sequence[tuple[int, int]]) -> None:
+    """Holds the pairs of all words to blocks, whatever the bits of a slab and the bytes that are kept."""
     count = len(hierarchy)
     first, second = (side.ravel() for side in np.indices((count, count)))
     words = np.arange(count)
-    pairs = WordPairs.of(hierarchy)
-    for _ in range(2):
-        found = pairs.similarities(first, second).reshape(count, count)
-        np.testing.assert_array_equal(found, ics_block(hierarchy, words, words))
+    expected = ics_block(hierarchy, words, words)
+    for slab, kept in slabs:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(word_pairs, "ANCESTOR_SLAB", slab)
+            patch.setattr(word_pairs, "ANCESTOR_BYTES", kept)
+            pairs = WordPairs.of(hierarchy)
+            for _ in range(2):
+                found = pairs.similarities(first, second).reshape(count, count)
+                np.testing.assert_array_equal(found, expected, err_msg=f"slabs of {slab}, {kept} bytes kept")
 
 
-@pytest.mark.parametrize(("slab", "kept"), [(1, 0), (3, 1 << 10), (65, 1 << 20), (4096, 1 << 20)])
 @given(words=word_sets())
-def test_equals_blocks(slab: int, kept: int, words: Words) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(word_pairs, "ANCESTOR_SLAB", slab)
-        patch.setattr(word_pairs, "ANCESTOR_BYTES", kept)
-        check(words.build())
+def test_equals_blocks(words: Words) -> None:
+    check(words.build(), [(1, 0), (3, 1 << 10), (65, 1 << 20), (4096, 1 << 20)])
 
 
 @pytest.mark.parametrize("edges", [200, 600, 2_000])
-@pytest.mark.parametrize("slab", [64, 128])
-def test_many_ancestors(edges: int, slab: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_ancestors(edges: int) -> None:
     random = np.random.default_rng(edges)
     count = 400
     clicks = (random.pareto(0.7, count) * 3).astype(np.int64)
@@ -42,8 +45,8 @@ def test_many_ancestors(edges: int, slab: int, monkeypatch: pytest.MonkeyPatch) 
     parts = (wholes + 1 + (count - 1) * random.random(edges) ** 3).astype(np.int64) % count
     everywhere = np.ones(count, dtype=np.bool_)
     isa = random.integers(0, count, (2, 50))
-    monkeypatch.setattr(word_pairs, "ANCESTOR_SLAB", slab)
-    check(build_hierarchy(clicks, everywhere, everywhere, (wholes, parts), (isa[0], isa[1])))
+    hierarchy = build_hierarchy(clicks, everywhere, everywhere, (wholes, parts), (isa[0], isa[1]))
+    check(hierarchy, [(64, word_pairs.ANCESTOR_BYTES), (128, word_pairs.ANCESTOR_BYTES)])
 
 
 def test_words_below_the_same_hubs_share_their_bit_sets() -> None:
