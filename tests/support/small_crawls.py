@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ from semrank.transforms.columnar.arrays import split_by_partition
 from semrank.transforms.context.descriptions import BLOCKS, Descriptions
 from semrank.transforms.ranking.facts import Facts
 from tests.support.description_tables import description_table
+from tests.support.strategies import choices
 
 WORDS = ("bird", "crawl", "eagle", "hawk", "lattice", "nest", "spider", "wing")
 FOREIGN_WORD = "zebra"
@@ -218,14 +218,13 @@ def random_crawl(number: int, urls: int = 60) -> Crawl:
 def crawls(draw: st.DrawFn) -> Crawl:
     """Crawls of up to 8 URLs with few words, among them ones without seeds, words, links or content."""
     ids = draw(st.lists(st.integers(-(1 << 63), (1 << 63) - 1), min_size=1, max_size=8, unique=True))
-    counts = st.dictionaries(st.sampled_from(WORDS), st.integers(1, 30), max_size=4)
+    counts = choices([(word, count) for word in WORDS for count in range(1, 31)], 0, 4).map(dict)
 
     def page() -> Page:
-        seed = draw(st.booleans())
-        described = draw(st.booleans())
+        seed, described, harvested = draw(choices([False, True], 3, 3))
         return Page(
             seed=seed,
-            harvested=seed or draw(st.booleans()),
+            harvested=seed or harvested,
             described=described,
             text=draw(counts) if described else {},
             anchor=draw(counts),
@@ -234,9 +233,9 @@ def crawls(draw: st.DrawFn) -> Crawl:
         )
 
     pages = {url: page() for url in ids}
-    ends: Any = st.sampled_from([*ids, 17])
-    links = draw(st.lists(st.tuples(ends, ends), max_size=16))
-    pairs = st.tuples(ends, ends).filter(lambda pair: pair[0] != pair[1])
-    clicks = draw(st.dictionaries(pairs, st.integers(1, 9), max_size=8)) if len(ids) > 1 else {}
-    query = draw(st.lists(st.sampled_from([*WORDS, FOREIGN_WORD]), max_size=3))
+    ends = [(source, target) for source in (*ids, 17) for target in (*ids, 17)]
+    links = draw(choices(ends, 0, 16))
+    clicked = draw(choices([(source, target) for source, target in ends if source != target], 0, 8))
+    clicks = dict(zip(clicked, draw(choices(range(1, 10), 8, 8)), strict=False)) if len(ids) > 1 else {}
+    query = draw(choices([*WORDS, FOREIGN_WORD], 0, 3))
     return Crawl(pages, links, clicks, tuple(query))

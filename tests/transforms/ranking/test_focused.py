@@ -24,6 +24,7 @@ from scipy import sparse
 from semrank.pipelines.runtime import DEFAULT_RUNNER, EMBEDDED_RUNNER, BuildOptions
 from semrank.transforms.columnar.arrays import split_by_partition
 from semrank.transforms.columnar.beam import WriteOne
+from semrank.transforms.context.descriptions import BLOCKS
 from semrank.transforms.ranking import exact_sums, focused, topic_lattice
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.focused_beam import RankByFocused
@@ -84,11 +85,17 @@ def coarse(value: float) -> float:
     return round(value * 2**40) / 2**40
 
 
+def dict_rows(matrix: sparse.csr_array) -> list[dict[int, int]]:
+    """The entries of each row, without zeros."""
+    return [{key: value for key, value in enumerate(row) if value} for row in matrix.toarray().tolist()]
+
+
 class Oracle:
     """Raw terms, contents' scores and final scores of a crawl."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, lattice: topic_lattice.TopicLattice) -> None:
         self.known = facts.descriptions
+        self.rows = {name: dict_rows(getattr(self.known, name)) for name in (*BLOCKS, "linkers", "near")}
         self.urls = range(len(self.known))
         self.seeds = [url for url in self.urls if self.known.seed[url]]
         self.trained = [url for url in self.urls if self.known.harvested[url] and self.known.described[url]]
@@ -102,14 +109,13 @@ class Oracle:
         self.x = {url: self.page(url) for url in self.urls}
         self.asked = unit({int(word): self.idf[int(word)] for word in facts.query})
         # What words weigh in SemRank by the topic's lattice has an oracle of its own.
-        self.semrank = dict(enumerate(topic_lattice.lattice_of_facts(facts).told_centre.tolist()))
+        self.semrank = dict(enumerate(lattice.told_centre.tolist()))
         self.content: dict[int, float] = {}
         self.raw: dict[str, dict[int, float]] = {}
         self.rank()
 
     def row(self, name: str, url: int) -> dict[int, int]:
-        part = getattr(self.known, name)[[url]]
-        return {int(key): int(value) for key, value in zip(part.indices, part.data, strict=True) if value}
+        return self.rows[name][url]
 
     def told(self, url: int) -> Mapping[int, float]:
         if self.known.described[url]:
@@ -247,15 +253,24 @@ def scores_of(table: pa.Table) -> dict[int, float]:
 
 def assert_scores(crawl: Crawl) -> None:
     facts = facts_with_clicks(crawl)
-    scores = scores_of(focused.rank(facts))
-    assert scores == pytest.approx(Oracle(facts).scores, abs=1e-6)
+    assert_formulas(focused.rank(facts), crawl, Oracle(facts, topic_lattice.lattice_of_facts(facts)))
+
+
+def assert_formulas(ranked: pa.Table, crawl: Crawl, oracle: Oracle) -> None:
+    scores = scores_of(ranked)
+    assert scores == pytest.approx(oracle.scores, abs=1e-6)
     assert list(scores) == crawl.current
 
 
 @settings(max_examples=150, deadline=None)
-@given(crawls())
-def test_scores_are_the_formulas_in_small(crawl: Crawl) -> None:
-    assert_scores(crawl)
+@given(crawls(), st.integers(2, 5), st.randoms())
+def test_scores_are_the_formulas_in_small_and_those_of_parts(crawl: Crawl, parts: int, chance: random.Random) -> None:
+    facts = facts_with_clicks(crawl)
+    ranked, lattice = focused.rank(facts), topic_lattice.lattice_of_facts(facts)
+    assert_formulas(ranked, crawl, Oracle(facts, lattice))
+    # The passes over parts in any order give the very tables that one part gives.
+    tables = tables_of(facts, parts, chance)["descriptions"]
+    assert rank_in_parts(facts, lattice, [table["url_id"].to_numpy() for table in tables]).equals(ranked)
 
 
 @pytest.mark.parametrize("number", range(4))
@@ -336,7 +351,7 @@ def test_reasons_of_known_contents_name_their_words() -> None:
     scored = focused.rank(facts).to_pylist()
     assert [reason["term"] for row in scored for reason in row["reasons"]] == ["content", "content"]
     assert [row["reasons"][0]["detail"] for row in scored] == ["bird", None]
-    oracle = Oracle(facts)
+    oracle = Oracle(facts, topic_lattice.lattice_of_facts(facts))
     assert [row["reasons"][0]["value"] for row in scored] == pytest.approx([oracle.content[1], oracle.content[2]])
 
 
@@ -397,15 +412,10 @@ def test_distributed_scores_are_those_in_memory_in_small(crawl: Crawl, partition
     assert scored.equals(focused.rank(facts))
 
 
-@settings(max_examples=100, deadline=None)
-@given(crawls(), st.integers(2, 5), st.randoms())
-def test_parts_add_up(crawl: Crawl, parts: int, chance: random.Random) -> None:
-    """The passes over parts in any order give the very tables that one part gives."""
-    facts = facts_with_clicks(crawl)
-    tables = tables_of(facts, parts, chance)["descriptions"]
+def rank_in_parts(facts: Facts, lattice: topic_lattice.TopicLattice, parts: list[np.ndarray]) -> pa.Table:
+    """What a cluster computes with the URLs of each part."""
     known = facts.descriptions
-    cut = [known.select(np.isin(known.url, table["url_id"].to_numpy())) for table in tables]
-    lattice = topic_lattice.lattice_of_facts(facts)
+    cut = [known.select(np.isin(known.url, urls)) for urls in parts]
     model = focused.Model({}).having(focused.first_vectors(lattice.known, known.harvested_count))
     model = model.having({"semrank": lattice.told_centre})
     for step in focused.PASSES:
@@ -417,4 +427,4 @@ def test_parts_add_up(crawl: Crawl, parts: int, chance: random.Random) -> None:
             added = exact_sums.added_sums(pa.concat_tables(rows))
             model = model.having(step.conclude(model, exact_sums.sum_vectors([added], step.lengths(model))))
     scored = [focused.score_part(focused.Part(part, model["idf"]), model, facts.words) for part in cut]
-    assert pa.concat_tables(scored).sort_by("url_id").equals(focused.rank(facts))
+    return pa.concat_tables(scored).sort_by("url_id")

@@ -17,10 +17,10 @@ from semrank.transforms.ranking.semrank import keyword_table, word_hierarchy
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.weblog.relations import PAIR_SCHEMA
 from tests.support.similarities import ics
+from tests.support.strategies import choices
 
 NAMES = [f"w{number}" for number in range(9)]
-number = st.integers(0, len(NAMES) - 1)
-pair_sets = st.sets(st.tuples(number, number).filter(lambda pair: pair[0] != pair[1]), max_size=30)
+pair_sets = choices([(a, b) for a in range(len(NAMES)) for b in range(len(NAMES)) if a != b], 0, 30).map(set)
 
 
 def pair_table(pairs: Iterable[tuple[int, int]]) -> pa.Table:
@@ -35,12 +35,12 @@ def cut(table: pa.Table, parts: int) -> list[pa.Table]:
 @settings(max_examples=300, deadline=None)
 @given(data=st.data(), parts=st.integers(1, 4), rows=st.sampled_from([0, 5, held_relations.FOLDED_ROWS]))
 def test_the_same_similarities_and_layers(data: st.DataObject, parts: int, rows: int) -> None:
-    flags = st.lists(st.booleans(), min_size=len(NAMES), max_size=len(NAMES))
+    flags = choices([False, True], len(NAMES), len(NAMES))
     in_base, in_current = data.draw(flags), data.draw(flags)
     vocabulary = pa.table(
         {
             "word": NAMES,
-            "clicks": data.draw(st.lists(st.sampled_from([0, 1, 2, 7, 40]), min_size=9, max_size=9)),
+            "clicks": data.draw(choices([0, 1, 2, 7, 40], 9, 9)),
             "base_support": pa.array(map(int, in_base), pa.int64()),
             "current_support": pa.array(map(int, in_current), pa.int64()),
         }

@@ -6,7 +6,7 @@ import math
 import random
 import sqlite3
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import apache_beam as beam
 import networkx as nx
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from semrank.pipelines.runtime import beam_options
@@ -109,17 +109,17 @@ class Oracle:
         return found
 
 
-@pytest.mark.parametrize("way", ["lift", "as-printed"])
-def test_scores_are_those_of_the_formulas(way: Any) -> None:
-    @settings(max_examples=150, deadline=None)
-    @given(crawls())
-    def run(crawl: Crawl) -> None:
-        table = rank(crawl.facts(), BIRDS, OntologySettings(sigma=way))
+@settings(max_examples=150, deadline=None)
+@given(crawls())
+def test_scores_are_those_of_the_formulas(crawl: Crawl) -> None:
+    facts = crawl.facts()
+    ways: tuple[Literal["lift", "as-printed"], ...] = ("lift", "as-printed")
+    for way in ways:
+        note(way)
+        table = rank(facts, BIRDS, OntologySettings(sigma=way))
         assert table.schema == SCORED_SCHEMA
         assert table["url_id"].to_pylist() == crawl.current
         assert table["score"].to_pylist() == pytest.approx(Oracle(crawl, way).scores(), abs=1e-7)
-
-    run()
 
 
 def test_equations_by_hand() -> None:

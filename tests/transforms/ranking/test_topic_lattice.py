@@ -22,6 +22,7 @@ from scipy import sparse
 from semrank.pipelines.runtime import DEFAULT_RUNNER, EMBEDDED_RUNNER, BuildOptions
 from semrank.transforms.columnar.arrays import MAIN
 from semrank.transforms.columnar.beam import WriteOne
+from semrank.transforms.context.descriptions import BLOCKS, Descriptions
 from semrank.transforms.ranking import topic_lattice
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.topic_beam import CONCEPTS, MakeTopicLattice, RankByTopicLattice
@@ -55,11 +56,17 @@ def added(vectors: list[tuple[float, Words]]) -> Words:
     return {word: math.fsum(factor * vector.get(word, 0.0) for factor, vector in vectors) for word in words}
 
 
+def dict_rows(matrix: sparse.csr_array) -> list[dict[int, int]]:
+    """The entries of each row, without zeros."""
+    return [{key: value for key, value in enumerate(row) if value} for row in matrix.toarray().tolist()]
+
+
 class Oracle:
     """The scores of a crawl, and the concepts of the lattice of texts."""
 
     def __init__(self, facts: Facts, query: tuple[str, ...], keywords: int = 30) -> None:
         self.known, self.keywords = facts.descriptions, keywords
+        self.rows = {name: dict_rows(getattr(self.known, name)) for name in BLOCKS}
         self.urls = range(len(self.known))
         names = facts.words.to_pylist()
         self.asked = {names.index(word) for word in query if word in names}
@@ -95,8 +102,7 @@ class Oracle:
         self.concepts = self._closed_sets([self._keywords(self._object(url, self.read)) for url in self.objects])
 
     def _row(self, name: str, url: int) -> Counter[int]:
-        part = getattr(self.known, name)[[url]]
-        return Counter({int(word): int(count) for word, count in zip(part.indices, part.data, strict=True) if count})
+        return Counter(self.rows[name][url])
 
     def _document(self, url: int) -> set[int]:
         if self.known.described[url]:
@@ -154,20 +160,28 @@ def scores_of(table: pa.Table) -> dict[int, float]:
 
 def assert_scores(crawl: Crawl, keywords: int = 30) -> None:
     facts = facts_with_leads(crawl)
-    oracle = Oracle(facts, crawl.query, keywords)
+    assert_definition(topic_lattice.rank(facts), Oracle(facts, crawl.query, keywords))
+
+
+def assert_definition(ranked: pa.Table, oracle: Oracle) -> None:
     # Where the sizes that scores are divided by are what rounding leaves, there is nothing to compare.
     if any(0 < abs(size) < 1e-6 for size in oracle.sizes):
         return
-    ranked = topic_lattice.rank(facts)
     assert ranked.schema == topic_lattice.TOPIC_SCHEMA
     assert scores_of(ranked) == pytest.approx(oracle.scores, abs=1e-6)
     assert all(0 <= score <= 1 for score in ranked["score"].to_pylist())
 
 
 @settings(max_examples=150, deadline=None)
-@given(crawls())
-def test_scores_are_the_definition_in_small(crawl: Crawl) -> None:
-    assert_scores(crawl)
+@given(crawls(), st.integers(2, 5), st.randoms())
+def test_scores_are_the_definition_in_small_and_those_of_parts(crawl: Crawl, parts: int, chance: random.Random) -> None:
+    facts = facts_with_leads(crawl)
+    ranked = topic_lattice.rank(facts)
+    assert_definition(ranked, Oracle(facts, crawl.query))
+    # The steps over parts in any order give the very tables that one part gives.
+    part = np.array([chance.randrange(parts) for _ in range(len(facts.descriptions))])
+    cut = [facts.descriptions.select(part == number) for number in chance.sample(range(parts), parts)]
+    assert rank_in_parts(facts, crawl.query, cut).equals(ranked)
 
 
 @pytest.mark.parametrize("number", range(4))
@@ -268,16 +282,11 @@ def test_distributed_scores_are_those_in_memory(partitions: int, runner: str, tm
     assert concepts.equals(expected.sort_by([("concept", "ascending"), ("url_id", "ascending")]))
 
 
-@settings(max_examples=100, deadline=None)
-@given(crawls(), st.integers(2, 5), st.randoms())
-def test_parts_add_up(crawl: Crawl, parts: int, chance: random.Random) -> None:
-    """The steps over parts in any order give the very tables that one part gives."""
-    facts = facts_with_leads(crawl)
-    part = np.array([chance.randrange(parts) for _ in range(len(facts.descriptions))])
-    cut = [facts.descriptions.select(part == number) for number in chance.sample(range(parts), parts)]
+def rank_in_parts(facts: Facts, query: tuple[str, ...], cut: list[Descriptions]) -> pa.Table:
+    """What a cluster computes with the URLs of each part."""
     sizes = pa.concat_tables(map(topic_lattice.part_size, cut))
     vocabulary = Vocabulary.of_facts(facts)
-    collection = topic_lattice.Collection.of_parts(vocabulary, crawl.query, sizes)
+    collection = topic_lattice.Collection.of_parts(vocabulary, query, sizes)
     seeds = topic_lattice.first_seeds(pa.concat_tables(map(topic_lattice.seed_objects, cut)))
     first = topic_lattice.TopicLattice(collection, seeds)
     found = pa.concat_tables([topic_lattice.near_objects(known, first) for known in cut])
@@ -285,4 +294,4 @@ def test_parts_add_up(crawl: Crawl, parts: int, chance: random.Random) -> None:
     told = pa.concat_tables([topic_lattice.told_sums(known, collection) for known in cut])
     lattice = topic_lattice.TopicLattice(collection, seeds, near, told)
     ranked = pa.concat_tables([topic_lattice.scores(known, lattice) for known in cut])
-    assert ranked.sort_by("url_id").equals(topic_lattice.rank(facts))
+    return ranked.sort_by("url_id")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import networkx as nx
 import numpy as np
@@ -13,8 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from semrank.transforms.similarity.hierarchy import WeightedHierarchy, build_hierarchy
-
-_Value = TypeVar("_Value")
+from tests.support.strategies import choices
 
 
 @dataclass(frozen=True)
@@ -130,11 +128,6 @@ def naive_similarity(extension: float, intension: float, weight: float | None) -
     if share is None:
         share = extension / (extension + intension) if extension + intension else 0.0
     return share * extension + (1 - share) * intension
-
-
-def choices(values: Sequence[_Value], least: int, most: int) -> st.SearchStrategy[list[_Value]]:
-    """Lists of some of up to 256 values, drawn as bytes: many times as fast as value by value."""
-    return st.binary(min_size=least, max_size=most).map(lambda codes: [values[code % len(values)] for code in codes])
 
 
 @st.composite

@@ -31,7 +31,8 @@ from semrank.transforms.similarity.hierarchy import WeightedHierarchy
 from semrank.transforms.similarity.matching import LowerBounds
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.similarity.word_pairs import WordPairs
-from tests.transforms.similarity.naive import NaiveHierarchy, Words, choices, naive_similarity, word_sets
+from tests.support.strategies import choices
+from tests.transforms.similarity.naive import NaiveHierarchy, Words, naive_similarity, word_sets
 from tests.transforms.similarity.orders import ORDERS, ordered
 
 in_both_orders = pytest.mark.usefixtures("order_of_search")

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 
 from semrank.transforms.similarity.reduction import condense, reduced_pairs
-from tests.transforms.similarity.naive import choices
+from tests.support.strategies import choices
 
 WORDS = 12
 Pair = tuple[int, int]

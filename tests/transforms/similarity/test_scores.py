@@ -20,7 +20,7 @@ from semrank.transforms.similarity.hierarchy import WeightedHierarchy, build_hie
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.similarity.word_pairs import WordPairs
 from tests.support.similarities import ics
-from tests.transforms.similarity.naive import choices
+from tests.support.strategies import choices
 from tests.transforms.similarity.orders import ORDERS, ordered
 
 WORDS = 7
