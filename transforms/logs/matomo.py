@@ -91,30 +91,41 @@ class _Splitter:
     """
 
     def __init__(self) -> None:
-        self._text = b""
-        self._scanned = 0
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._unscanned = b""  # the end of what is held
         self._depth = 0
         self._in_string = False
 
     def split(self, piece: bytes) -> Iterator[tuple[str | None, bytes]]:
         """Whole objects as (None, text), and other text as (reason, text)."""
-        text = self._text + piece
+        scanned = self._held_bytes - len(self._unscanned)
+        bounds = self._bounds(self._unscanned + piece)
+        self._held.append(piece)
+        self._held_bytes += len(piece)
+        if bounds:
+            yield from self._cut([scanned + place for place in bounds])
+        if self._held_bytes > MAX_VISIT_BYTES:
+            yield RECORD_TOO_LARGE, self.rest()
+
+    def _cut(self, bounds: list[int]) -> Iterator[tuple[str | None, bytes]]:
+        """Cuts what is held at the braces of outermost objects; what follows the last one stays."""
+        text = b"".join(self._held)
         begin = 0  # of the open object, or of the text between objects
-        for place in self._bounds(text):
+        for place in bounds:
             if text[place] == _OPENING:
                 yield from _between(text[begin:place])
                 begin = place
             else:
                 yield None, text[begin : place + 1]
                 begin = place + 1
-        self._text = text[begin:]
-        self._scanned = max(0, self._scanned - begin)
-        if len(self._text) > MAX_VISIT_BYTES:
-            yield RECORD_TOO_LARGE, self.rest()
+        self._held = [text[begin:]]
+        self._held_bytes = len(text) - begin
 
     def _bounds(self, text: bytes) -> list[int]:
         """Positions of the first and last braces of outermost objects in the text that was not scanned yet."""
-        places, self._scanned = _signs(text, self._scanned)
+        places, scanned = _signs(text)
+        self._unscanned = text[scanned:]
         signs = np.frombuffer(text, dtype=np.uint8)[places]
         is_quote = signs == _QUOTE
         quotes = np.cumsum(is_quote) + self._in_string
@@ -153,16 +164,17 @@ class _Splitter:
 
     def rest(self) -> bytes:
         """The rest at the end, without the end of an array."""
-        rest, self._text, self._scanned, self._depth, self._in_string = self._text, b"", 0, 0, False
+        rest = b"".join(self._held)
+        self._held, self._held_bytes, self._unscanned, self._depth, self._in_string = [], 0, b"", 0, False
         return rest.strip(_BETWEEN)
 
 
-def _signs(text: bytes, start: int) -> tuple[Int64s, int]:
-    """Positions of unescaped quotes and braces from `start` on, and the end of the scanned text.
+def _signs(text: bytes) -> tuple[Int64s, int]:
+    """Positions of unescaped quotes and braces, and the end of the scanned text.
 
     A backslash escapes the next character, even another backslash; one at the very end is left for the next call.
     """
-    content = np.frombuffer(text, dtype=np.uint8)[start:]
+    content = np.frombuffer(text, dtype=np.uint8)
     found = np.flatnonzero((content == _QUOTE) | (content == _OPENING) | (content == _CLOSING))
     slashes = np.flatnonzero(content == _BACKSLASH)
     stop = len(content)
@@ -174,7 +186,7 @@ def _signs(text: bytes, start: int) -> tuple[Int64s, int]:
             stop -= 1
         place = np.searchsorted(escaping, found - 1)
         found = found[escaping[np.minimum(place, len(escaping) - 1)] != found - 1]
-    return found + start, start + stop
+    return found, stop
 
 
 def _between(text: bytes) -> Iterator[tuple[str, bytes]]:
