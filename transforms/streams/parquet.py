@@ -148,6 +148,8 @@ def _batches(
     mean = size.total_byte_size // max(1, size.num_rows)
     rows, done = max(1, min(READ_ROWS, READ_BYTES // max(1, mean))), 0
     ways = [(encoded, rows), (encoded, FEW_ROWS), (plain, FEW_ROWS), (plain, 1)]
+    # A group of one row is read in two ways only.
+    ways = list(dict.fromkeys((file, min(at_once, max(1, size.num_rows))) for file, at_once in ways))
     for number, (file, at_once) in enumerate(ways, 1):
         begin = 0
         try:
