@@ -11,8 +11,6 @@ import itertools
 import json
 import random
 import struct
-import subprocess
-import sys
 import tarfile
 import zlib
 from collections.abc import Callable
@@ -44,9 +42,10 @@ from semrank.transforms.samples.wikispeedia import archive_files
 from semrank.transforms.streams import parquet as parquet_module
 from semrank.transforms.streams.batch import MAX_REJECT_CHARS
 from tests.faults.sources import modules
-from tests.support.apart import MEBIBYTE, Outcome, apart
+from tests.support.apart import MEBIBYTE, Outcome, Repeated, apart
 from tests.support.crawls import http, warc
 from tests.support.hostile_inputs import (
+    BOMB_BYTES,
     GIBIBYTE,
     LOG_MEMORY,
     MEMORY,
@@ -81,11 +80,11 @@ def check(outcome: Outcome, bound: int = MEMORY, seconds: float = 30.0) -> Any:
 # Bombs
 
 
-def test_a_record_that_unpacks_to_a_gigabyte() -> None:
-    head = warc(b"", length=GIBIBYTE)[:-4]
+def test_a_record_that_unpacks_to_too_much() -> None:
+    head = warc(b"", length=BOMB_BYTES)[:-4]
     # The record's header and the zeros share a member: a stored head, then the run.
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
-    bomb = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH) + zeros(GIBIBYTE, -15) + bytes(8)
+    bomb = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH) + zeros(BOMB_BYTES, -15) + bytes(8)
     assert len(bomb) < 2 * MEBIBYTE
     records, fates, _ = check(apart(read, "warc", bomb + gzip.compress(warc(http()))))
     assert fates["record-too-large"] + fates["frame-damaged"] >= 1
@@ -94,11 +93,11 @@ def test_a_record_that_unpacks_to_a_gigabyte() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd"])
-def test_a_body_that_unpacks_to_a_gigabyte(encoding: str) -> None:
+def test_a_body_that_unpacks_to_too_much(encoding: str) -> None:
     packed = {
-        "gzip": lambda: zeros(GIBIBYTE),
-        "deflate": lambda: zeros(GIBIBYTE, -15),
-        "zstd": lambda: zstandard.compress(bytes(GIBIBYTE // 4)) * 4,
+        "gzip": lambda: zeros(BOMB_BYTES),
+        "deflate": lambda: zeros(BOMB_BYTES, -15),
+        "zstd": lambda: zstandard.compress(bytes(BOMB_BYTES // 4)) * 4,
     }[encoding]()
     _, fates, rows = check(apart(read, "warc", warc(http(packed, Content_Encoding=encoding))))
     assert fates["body-too-large"] == 1
@@ -106,7 +105,7 @@ def test_a_body_that_unpacks_to_a_gigabyte(encoding: str) -> None:
 
 
 def test_gzip_in_gzip() -> None:
-    bomb = gzip.compress(zeros(GIBIBYTE), mtime=0)
+    bomb = gzip.compress(zeros(BOMB_BYTES), mtime=0)
     assert len(bomb) < 20_000
     _, fates, _ = check(apart(read, "warc", warc(http(bomb, Content_Encoding="gzip, gzip"))))
     assert fates["body-too-large"] == 1
@@ -114,7 +113,7 @@ def test_gzip_in_gzip() -> None:
     _, fates, _ = read("warc", warc(http(bomb, Content_Encoding=many)))
     assert fates["body-undecodable"] == 1
     # Of a file in gzip twice only the outer layer is undone: what is inside is no record.
-    _, fates, _ = check(apart(read, "warc", gzip.compress(zeros(GIBIBYTE // 8))))
+    _, fates, _ = check(apart(read, "warc", gzip.compress(zeros(BOMB_BYTES))))
     assert fates["used"] == 0
 
 
@@ -135,11 +134,11 @@ def test_a_huge_window(window_log: int) -> None:
 
 @pytest.mark.parametrize("name", ["combined", "matomo"])
 @pytest.mark.parametrize("packed", ["gzip", "bzip2", "zstd"])
-def test_a_log_that_unpacks_to_half_a_gigabyte(name: str, packed: str) -> None:
+def test_a_log_that_unpacks_to_too_much(name: str, packed: str) -> None:
     bomb = {
-        "gzip": lambda: zeros(GIBIBYTE // 2),
-        "bzip2": lambda: bz2.compress(bytes(GIBIBYTE // 8)) * 4,
-        "zstd": lambda: zstandard.compress(bytes(GIBIBYTE // 4)) * 2,
+        "gzip": lambda: zeros(BOMB_BYTES),
+        "bzip2": lambda: bz2.compress(bytes(BOMB_BYTES // 32)) * 32,
+        "zstd": lambda: zstandard.compress(bytes(BOMB_BYTES // 4)) * 4,
     }[packed]()
     records, fates, _ = check(apart(read_log, name, bomb), LOG_MEMORY)
     assert records == sum(fates.values())
@@ -147,8 +146,8 @@ def test_a_log_that_unpacks_to_half_a_gigabyte(name: str, packed: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["nutch", "links"])
-def test_lines_that_unpack_to_half_a_gigabyte(name: str) -> None:
-    _, fates, _ = check(apart(read, name, zeros(GIBIBYTE // 2)))
+def test_lines_that_unpack_to_too_much(name: str) -> None:
+    _, fates, _ = check(apart(read, name, zeros(BOMB_BYTES)))
     assert fates == {"used": 0, "record-too-large": 1}
 
 
@@ -158,9 +157,9 @@ def list_paths(path: str) -> str:
     return str(raised.value)
 
 
-def test_a_path_list_that_unpacks_to_a_gigabyte(tmp_path: Path) -> None:
+def test_a_path_list_that_unpacks_to_too_much(tmp_path: Path) -> None:
     listing = tmp_path / "paths.gz"
-    listing.write_bytes(zeros(GIBIBYTE))
+    listing.write_bytes(zeros(BOMB_BYTES))
     assert "expected less" in check(apart(list_paths, str(listing)), 2 * MEMORY)
 
 
@@ -192,23 +191,28 @@ def read_archive(path: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("content", "found"),
+    ("content", "found", "bound"),
     [
-        (lambda: tar_gz(tar_header(tarfile.GNUTYPE_LONGNAME, GIBIBYTE)), "extension headers"),
-        (lambda: tar_gz(tar_header(tarfile.XHDTYPE, GIBIBYTE)), "extension headers"),
-        (lambda: tar_gz(tar_header(tarfile.XGLTYPE, GIBIBYTE)), "extension headers"),
-        (lambda: tar_gz(tar_header(tarfile.GNUTYPE_LONGLINK, 1 << 19), count=2_000), "extension headers"),
-        (lambda: tar_gz(tar_header(tarfile.GNUTYPE_LONGNAME, 512), count=20_000), "is damaged"),
-        (lambda: tar_gz(tar_header(tarfile.GNUTYPE_SPARSE, 512)), "sparse"),
-        (lambda: tar_gz(tar_header(tarfile.REGTYPE, 0), count=100_000), "100000"),
+        (lambda: tar_gz(tar_header(tarfile.GNUTYPE_LONGNAME, BOMB_BYTES)), "extension headers", MEMORY),
+        (lambda: tar_gz(tar_header(tarfile.XHDTYPE, BOMB_BYTES)), "extension headers", MEMORY),
+        (lambda: tar_gz(tar_header(tarfile.XGLTYPE, BOMB_BYTES)), "extension headers", MEMORY),
+        (
+            lambda: tar_gz(tar_header(tarfile.GNUTYPE_LONGLINK, 1 << 19), count=BOMB_BYTES >> 19),
+            "extension headers",
+            MEMORY,
+        ),
+        (lambda: tar_gz(tar_header(tarfile.GNUTYPE_LONGNAME, 512), count=20_000), "is damaged", MEMORY),
+        (lambda: tar_gz(tar_header(tarfile.GNUTYPE_SPARSE, 512)), "sparse", MEMORY),
+        # A member that is kept takes a kilobyte.
+        (lambda: tar_gz(tar_header(tarfile.REGTYPE, 0), count=20_000), "20000", 10 * MEBIBYTE),
     ],
     ids=["long name", "attributes", "global attributes", "long links", "chain", "sparse", "members"],
 )
-def test_headers_of_archives(content: Callable[[], bytes], found: str, tmp_path: Path) -> None:
+def test_headers_of_archives(content: Callable[[], bytes], found: str, bound: int, tmp_path: Path) -> None:
     archive = tmp_path / "a.tar.gz"
     archive.write_bytes(content())
     assert archive.stat().st_size < 8 * MEBIBYTE
-    assert found in check(apart(read_archive, str(archive)), MEMORY, 60)
+    assert found in check(apart(read_archive, str(archive)), bound, 60)
 
 
 def read_endless(path: str) -> list[str]:
@@ -223,7 +227,7 @@ def read_endless(path: str) -> list[str]:
 
 def test_files_that_never_end(tmp_path: Path) -> None:
     packed = tmp_path / "seeds.gz"
-    packed.write_bytes(zeros(GIBIBYTE))
+    packed.write_bytes(zeros(BOMB_BYTES))
     for path, count in (("/dev/zero", 3), (str(packed), 1)):
         errors = check(apart(read_endless, path), 8 * MEMORY, 60)
         assert len([error for error in errors if "than 268,435,456 bytes" in error]) == count
@@ -233,10 +237,10 @@ def test_files_that_never_end(tmp_path: Path) -> None:
 
 
 def test_a_dictionary_that_stands_for_gigabytes() -> None:
-    content = one_text(MEBIBYTE, 4_000, "title")
+    content = one_text(MEBIBYTE, 2_000, "title")
     assert len(content) < 100_000
     _, fates, rows = check(apart(parquet_rows, content), 4 * MEMORY)
-    assert fates["used"] == rows["pages"] == 4_000
+    assert fates["used"] == rows["pages"] == 2_000
 
 
 def test_a_cell_larger_than_a_record() -> None:
@@ -247,13 +251,13 @@ def test_a_cell_larger_than_a_record() -> None:
 
 
 def test_lists_of_words_that_stand_for_gigabytes() -> None:
-    words = pa.DictionaryArray.from_arrays(pa.array([0] * 4_000, pa.int32()), pa.array(["k" * MEBIBYTE]))
-    lists = pa.ListArray.from_arrays(pa.array(range(4_001), pa.int32()), words)
-    table = pa.table({"url": [f"{HOST}/{row}" for row in range(4_000)], "keywords": lists})
-    content = parquet(table, row_group_size=4_000)
+    words = pa.DictionaryArray.from_arrays(pa.array([0] * 2_000, pa.int32()), pa.array(["k" * MEBIBYTE]))
+    lists = pa.ListArray.from_arrays(pa.array(range(2_001), pa.int32()), words)
+    table = pa.table({"url": [f"{HOST}/{row}" for row in range(2_000)], "keywords": lists})
+    content = parquet(table, row_group_size=2_000)
     assert len(content) < 100_000
     _, fates, _ = check(apart(parquet_rows, content), 4 * MEMORY)
-    assert fates == {"used": 4_000, "keywords-cut": 4_000}
+    assert fates == {"used": 2_000, "keywords-cut": 2_000}
 
 
 def test_a_list_larger_than_a_record() -> None:
@@ -266,11 +270,11 @@ def test_a_list_larger_than_a_record() -> None:
 
 
 @pytest.mark.parametrize("name", ["text", "keywords"])
-def test_pages_without_a_dictionary_that_stand_for_gigabytes(name: str) -> None:
-    content = texts_apart(20, 40, name)
+def test_pages_without_a_dictionary_that_stand_for_much_more(name: str) -> None:
+    content = texts_apart(20, 24, name)
     assert len(content) < 200_000
     _, fates, _ = check(apart(parquet_rows, content), 2 * MEMORY)
-    assert fates["used"] == 800
+    assert fates["used"] == 480
 
 
 def test_a_list_of_nothing_but_nulls() -> None:
@@ -285,7 +289,7 @@ def test_a_list_of_nothing_but_nulls() -> None:
 
 def test_a_command_with_one_worker_is_bounded_as_well(tmp_path: Path) -> None:
     """It reads in the main process, beside the thread that waits for interrupts."""
-    (tmp_path / "large.parquet").write_bytes(null_words(150_000_000))
+    (tmp_path / "large.parquet").write_bytes(null_words(100_000_000))
     arguments = ["ingest", "--pages", str(tmp_path / "large.parquet"), "--output", str(tmp_path / "snapshot")]
     outcome = apart(main, [*arguments, "--workers", "1", "--quiet"])
     assert check(outcome, 8 * MEMORY) == 0
@@ -360,12 +364,11 @@ def test_ingest_goes_on_after_damaged_files(tmp_path: Path) -> None:
     words = pa.array([["owl"]] * 9)
     content = damaged_group(pa.table({"url": ROWS, "keywords": words}), 1)
     (tmp_path / "damaged.parquet").write_bytes(content)
-    (tmp_path / "large.parquet").write_bytes(null_words(40_000_000))
+    (tmp_path / "large.parquet").write_bytes(null_words(20_000_000))
     (tmp_path / "whole.parquet").write_bytes(parquet(pa.table({"url": [f"{HOST}/a"], "keywords": [["owl"]]})))
     output = tmp_path / "snapshot"
-    program = [sys.executable, "-m", "semrank.pipelines.ingest", "--pages", str(tmp_path / "*.parquet")]
-    program += ["--output", str(output), "--quiet", "--workers", "1"]
-    subprocess.run(program, check=True, timeout=120)
+    arguments = ["ingest", "--pages", str(tmp_path / "*.parquet"), "--output", str(output)]
+    assert apart(main, [*arguments, "--workers", "1", "--quiet"]).value == 0
     sources = {Path(source["path"]).name: source for source in read_json(str(output / "manifest.json"))["sources"]}
     assert sources["damaged.parquet"]["rejected"] == {"row-group-damaged": 1}
     assert sources["large.parquet"]["rejected"] == {"row-group-too-large": 1}
@@ -499,7 +502,7 @@ def test_arrow_files_are_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_a_million_links_on_a_page() -> None:
-    body = b"<a href=/x>" * 1_000_000
+    body = Repeated(b"", b"<a href=/x>", 1_000_000)
     links, _, counters = check(apart(page, body), 6 * MEMORY)
     assert links == DEFAULT_MAX_LINKS
     assert counters["links-over-cap"] > 100_000
@@ -516,8 +519,7 @@ def test_deep_nesting(tag: str) -> None:
 
 @pytest.mark.parametrize("attribute", ["href", "alt", "content", "rel"])
 def test_an_attribute_of_a_hundred_megabytes(attribute: str) -> None:
-    value = b"x " * (50 * MEBIBYTE)
-    body = b"<body><a href=/y>on</a><a " + attribute.encode() + b'="' + value + b'">'
+    body = Repeated(b"<body><a href=/y>on</a><a " + attribute.encode() + b'="', b"x ", 50 * MEBIBYTE, b'">')
     check(apart(page, body), 2 * MEMORY)
 
 
@@ -546,7 +548,7 @@ def test_many_users_of_one_click(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(LOG_FORMATS))
 def test_a_line_of_a_hundred_megabytes(name: str) -> None:
-    line = (b'{"a":"' if name in ("matomo", "nginx-json") else b"a\tb ") + b"x" * (100 * MEBIBYTE)
+    line = Repeated(b'{"a":"' if name in ("matomo", "nginx-json") else b"a\tb ", b"x", 100 * MEBIBYTE)
     records, fates, _ = check(apart(read_log, name, line), LOG_MEMORY)
     assert records == sum(fates.values())
     assert fates["record-too-large"] >= 1
@@ -554,8 +556,8 @@ def test_a_line_of_a_hundred_megabytes(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["nutch", "heritrix", "scrapy", "pages", "links", "clicks"])
 def test_a_record_of_a_hundred_megabytes(name: str) -> None:
-    line = b'{"url":"' + b"x" * (100 * MEBIBYTE) + b'"}\n'
-    _, fates, _ = check(apart(read, name, line + b"{}\n"))
+    lines = Repeated(b'{"url":"', b"x", 100 * MEBIBYTE, b'"}\n{}\n')
+    _, fates, _ = check(apart(read, name, lines))
     assert fates["record-too-large"] == 1
     assert sum(fates.values()) == 2
 
@@ -706,6 +708,8 @@ def unsafe(tree: ast.Module) -> list[str]:
             found.append(node.module or "")
         elif isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if name != "load" and name not in UNSAFE_CALLS:
+                continue
             owner = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
             if name in UNSAFE_CALLS and owner != "re":
                 found.append(name)

@@ -48,6 +48,25 @@ def peak_growth(before: int) -> int:
     return _status("VmHWM") - before
 
 
+class Repeated(bytes):
+    """Much the same over and over, between a head and a tail; to another process goes only what it is made of."""
+
+    _parts: tuple[bytes, bytes, int, bytes]
+
+    def __new__(cls, head: bytes, unit: bytes, count: int, tail: bytes = b"") -> Repeated:
+        """The head, the unit so many times, and the tail."""
+        made = super().__new__(cls, b"".join([head, unit * count, tail]))
+        made._parts = (head, unit, count, tail)
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _joined, self._parts
+
+
+def _joined(head: bytes, unit: bytes, count: int, tail: bytes) -> bytes:
+    return b"".join([head, unit * count, tail])
+
+
 def _run(function: Callable[..., Any], arguments: tuple[Any, ...], sender: Connection) -> None:
     limit = _status("VmSize") + HARD_LIMIT_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

@@ -6,6 +6,7 @@ import io
 import struct
 import zlib
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,6 +35,11 @@ LOG_MEMORY = 320 * MEBIBYTE
 """The same of readers of logs, which hold blocks of 8 MiB some ten times over, and lines of up to 16 MiB."""
 
 
+BOMB_BYTES = 384 * MEBIBYTE
+"""What bombs unpack to: more than any of these bounds, so that who holds it whole is found."""
+
+
+@cache
 def zeros(size: int, wbits: int = 31) -> bytes:
     """A deflated run of NUL bytes: a thousandth of its size, made in an instant."""
     block = bytes(MEBIBYTE)
