@@ -66,6 +66,8 @@ class SampleServer(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    """Without it, each body waits 40 ms for the client to acknowledge the headers."""
     server: SampleServer
     _tunnel: str | None = None
     """What stands before the path of a request within a tunnel."""
