@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -226,20 +225,6 @@ def test_damaged_texts(source: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     error = capsys.readouterr().err
     assert "is damaged, or not a tar.gz archive" in error
     assert error.count("\n") == 1
-
-
-def test_the_published_set(shared_data: Path, tmp_path: Path) -> None:
-    assert run("--source", str(shared_data / "wikispeedia"), "--output", str(tmp_path / "snapshot")) == 0
-    manifest = json.loads((tmp_path / "snapshot" / "manifest.json").read_text())
-    assert {name: manifest["rows"][name] for name in ("pages", "links", "clicks", "rejects")} == {
-        "pages": 4_598,
-        "links": 119_879,
-        "clicks": 129_295,
-        "rejects": 0,
-    }
-    urls = pq.read_table(tmp_path / "snapshot" / "pages", columns=["url"])["url"]
-    topics = pq.read_table(tmp_path / "snapshot" / "topics.parquet")["url"]
-    assert pa.compute.all(pa.compute.is_in(topics, value_set=urls.combine_chunks())).as_py()
 
 
 @pytest.fixture
