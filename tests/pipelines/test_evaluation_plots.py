@@ -69,16 +69,12 @@ def test_plots_are_the_same_every_time(tmp_path: Path) -> None:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
-def test_no_thresholds_no_plot(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    names = write_plots(str(tmp_path), curve("a", 0, [1], 1), SWEEP.schema.empty_table(), 2)
-    assert len(names) == 12
-
-
-def test_a_row_of_panels_for_each_topic(tmp_path: Path) -> None:
+def test_a_row_of_panels_for_each_topic_and_no_plot_without_thresholds(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     table = pa.concat_tables([curve("a", 0, [1, 1], 2, topic) for topic in ("birds", "sailing")])
     names = write_plots(str(tmp_path), table, SWEEP.schema.empty_table(), 2)
+    assert len([name for name in names if "by-topic" not in name]) == 12
+    assert not any("threshold" in name for name in names)
     assert {name for name in names if "by-topic" in name and name.endswith("svg")} == {
         "harvest-by-topic.svg",
         "precision-recall-by-topic.svg",

@@ -236,12 +236,12 @@ def test_the_policy_allows_the_page_s_own_script_and_style_alone(place: Path, tm
     assert 'class="row"' in shown
 
 
-@pytest.mark.parametrize("address", ["javascript:alert(1)", "data:text/html,x", "JavaScript://a.example/%0aalert(1)"])
-def test_only_addresses_of_the_web_become_links(place: Path, tmp_path: Path, address: str) -> None:
+def test_only_addresses_of_the_web_become_links(place: Path, tmp_path: Path) -> None:
+    addresses = ["javascript:alert(1)", "data:text/html,x", "JavaScript://a.example/%0aalert(1)"]
     data = data_of(page_of(place, "second"))
-    moved = data["round"]["changes"]["came"]["rows"]
-    for row in (data["round"]["top"][0], moved[0]):
-        row["url"] = address
+    for rows in (data["round"]["top"], data["round"]["changes"]["came"]["rows"]):
+        for row, address in zip(rows[: len(addresses)], addresses, strict=True):
+            row["url"] = address
     page = re.sub(
         r'(<script id="data" type="application/json">).*?(</script>)',
         lambda found: found[1] + json.dumps(data).replace("<", "\\u003c") + found[2],
@@ -250,7 +250,8 @@ def test_only_addresses_of_the_web_become_links(place: Path, tmp_path: Path, add
     )
     shown = in_browser(page, "document.querySelectorAll('tr.row').forEach((row) => row.click());", tmp_path)
     body = shown[: shown.index('<script id="data"')]
-    assert address in body
+    for address in addresses:
+        assert body.count(address) >= 2
     assert not re.search('href="(?:javascript|data):', body, re.IGNORECASE)
 
 

@@ -27,10 +27,17 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
     return page, data_of(page.read_text(encoding="utf-8"))["round"]
 
 
-@pytest.fixture
-def page(report: tuple[Path, dict[str, Any]], tmp_path: Path) -> Iterator[Page]:
-    with opened(report[0].as_uri(), tmp_path) as opened_page:
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with opened("about:blank", tmp_path_factory.mktemp("profile")) as opened_page:
         yield opened_page
+
+
+@pytest.fixture
+def page(browser: Page, report: tuple[Path, dict[str, Any]]) -> Page:
+    """The report in a new tab, which has no size, medium or choice of another test."""
+    browser.open(report[0].as_uri())
+    return browser
 
 
 @pytest.fixture

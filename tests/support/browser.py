@@ -36,12 +36,15 @@ class Page:
 
     def __init__(self, read: int, write: int) -> None:
         self._answers, self._calls = os.fdopen(read, "rb"), os.fdopen(write, "wb")
-        self._number, self._session = 0, ""
+        self._number, self._target, self._session = 0, "", ""
 
     def open(self, address: str) -> None:
-        """Opens a page and waits until it is loaded."""
-        target = self._call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        """Opens a page in a new tab, in the place of the one that is open, and waits until it is loaded."""
+        before, self._session = self._target, ""
+        self._target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        if before:
+            self._call("Target.closeTarget", targetId=before)
+        self._session = self._call("Target.attachToTarget", targetId=self._target, flatten=True)["sessionId"]
         self._call("Page.enable")
         self.load(address)
 
