@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ MAX_DETECTED_CHARACTERS = 1 << 16
 """Code points of a text that the detection of its language looks at."""
 
 CACHED_TOKENS = 1 << 18
-"""Tokens whose words a process remembers, some 300 bytes each."""
+"""Runs, and segments of runs, whose words a process remembers, some 300 bytes each."""
 
 EXPANDED_DICTIONARY_BYTES = 256 << 10
 """Compressed size up to which a lemma dictionary without a file in the cache is expanded in memory. A larger one is
@@ -342,6 +343,34 @@ def _runs(texts: pa.LargeStringArray) -> tuple[Int64s, pa.LargeStringArray]:
 
 def _words_of_tokens(tokens: pa.LargeStringArray, wording: _Wording) -> tuple[Int64s, pa.StringArray]:
     """Words of distinct runs as CSR pointers int64[n + 1] and values."""
+    texts = tokens.to_pylist()
+    known = _known_tokens.of(wording)
+    new = [text for text in texts if text not in known]
+    read = dict(zip(new, _read_tokens(pa.array(new, type=pa.large_string()), wording), strict=True))
+    known.update((text, words) for text, words in read.items() if len(text) <= MAX_WORD_CHARACTERS)
+    found = [read[text] if text in read else known[text] for text in texts]
+    lengths = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
+    return pointers(lengths), pa.array(chain.from_iterable(found), type=pa.string())
+
+
+class _KnownTokens:
+    """Words of runs that a process has read, by wording: most runs of a batch also occur in earlier ones."""
+
+    def __init__(self) -> None:
+        self._known: dict[_Wording, dict[str, tuple[str, ...]]] = {}
+
+    def of(self, wording: _Wording) -> dict[str, tuple[str, ...]]:
+        """The words by run. A caller's dictionary stays whole, as other threads may replace it, but never shrink it."""
+        if sum(map(len, self._known.values())) > CACHED_TOKENS:
+            self._known = {}
+        return self._known.setdefault(wording, {})
+
+
+_known_tokens = _KnownTokens()
+
+
+def _read_tokens(tokens: pa.LargeStringArray, wording: _Wording) -> Iterator[tuple[str, ...]]:
+    """Words of each run."""
     # Separators go first, since folding would make letters of some (a trade mark's sign), and once more afterwards,
     # since folding brings others to light (a fraction's bar).
     parted = pc.replace_substring_regex(tokens, _SEPARATORS, " ")
@@ -349,22 +378,17 @@ def _words_of_tokens(tokens: pa.LargeStringArray, wording: _Wording) -> tuple[In
     flat = lists.flatten()
     unspaced = pc.match_substring_regex(flat, _UNSPACED)
     segments = _segment(flat.filter(unspaced), wording.language)
-    lengths = np.zeros(len(flat), dtype=np.int64)
-    words: list[str] = []
-    for position, (piece, is_run) in enumerate(zip(flat.to_pylist(), unspaced.to_pylist(), strict=True)):
-        found = (
-            tuple(
-                word
-                for segment in next(segments)
-                for word in _token_words(segment, _script_language(segment, wording.language), wording.nouns)
-            )
-            if is_run
-            else _token_words(piece, *wording)
-        )
-        lengths[position] = len(found)
-        words.extend(found)
-    offsets = int64s(lists.offsets)
-    return pointers(lengths)[offsets - offsets[0]], pa.array(words, type=pa.string())
+    pieces = zip(flat.to_pylist(), unspaced.to_pylist(), strict=True)
+    for count in np.diff(int64s(lists.offsets)).tolist():
+        words: list[str] = []
+        for piece, is_run in islice(pieces, count):
+            if is_run:
+                for segment in next(segments):
+                    language = _script_language(segment, wording.language)
+                    words.extend(_segment_words(segment, language, wording.nouns))
+            else:
+                words.extend(_token_words(piece, *wording))
+        yield tuple(words)
 
 
 def _fold(strings: pa.Array) -> pa.Array:
@@ -404,6 +428,11 @@ def _script_language(segment: str, language: str) -> str:
 
 
 @lru_cache(maxsize=CACHED_TOKENS)
+def _segment_words(segment: str, language: str, nouns: bool) -> tuple[str, ...]:
+    """`_token_words` of a segment of a run, which is a word that occurs in many runs."""
+    return _token_words(segment, language, nouns)
+
+
 def _token_words(token: str, language: str, nouns: bool) -> tuple[str, ...]:
     """Words of a folded token; more than one only where an apostrophe joins them."""
     token = token.strip("'")
