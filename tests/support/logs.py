@@ -33,6 +33,7 @@ class Outcome:
     used: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     ignored: Counter[str] = field(default_factory=Counter)
+    counters: Counter[str] = field(default_factory=Counter)
     visits: list[dict[str, Any]] = field(default_factory=list)
     clicks: list[dict[str, Any]] = field(default_factory=list)
     rejects: list[dict[str, Any]] = field(default_factory=list)
@@ -51,6 +52,7 @@ def read_all(name: str, content: bytes, options: LogOptions = OPTIONS, source: s
         outcome.used += batch.used
         outcome.rejected.update(batch.rejected)
         outcome.ignored.update(batch.ignored)
+        outcome.counters.update(batch.counters)
         outcome.visits += batch.visits.to_pylist()
         outcome.clicks += _rows(batch.tables, CLICKS.name, CLICKS.schema)
         rejects = _rows(batch.tables, REJECTS.name, REJECTS.schema)

@@ -11,6 +11,7 @@ A request is rejected (it is invalid) or ignored (it is not a person's view of a
 | request-empty, request-invalid | rejected | no request line (`""`, `-`), or not HTTP: bytes of TLS, of a port scan |
 | not-get | ignored | a method other than GET |
 | robot | ignored | by its user agent |
+| prefetch | ignored | the browser fetched the page before anybody asked for it (Sec-Purpose, Purpose, X-Moz) |
 | static-asset | ignored | by the extension of its path: style, script, image, font, sound, film, data |
 | referrer-spam | ignored | the referrer is a known spammer's |
 | host-missing, url-... | rejected | the page has no usable address |
@@ -36,7 +37,7 @@ from semrank.transforms.logs.records import read_blocks
 from semrank.transforms.logs.rejections import Balance, Quote, Rejections, truths
 from semrank.transforms.logs.robots import are_robots
 from semrank.transforms.logs.searches import ReferrerReader, site_query
-from semrank.transforms.logs.syslog import without_headers
+from semrank.transforms.logs.syslog import without_carriers
 from semrank.transforms.logs.users import forwarded_clients, visitor_ids
 from semrank.transforms.logs.visits import VISITS, LogBatch
 from semrank.transforms.streams.parameters import ParameterRules
@@ -63,10 +64,11 @@ _METHOD = r"^[A-Z][A-Z_-]{2,19}$"
 _METHOD_BYTES = 21
 _GET = b"GET "
 _HTTP_N_N, _HTTP_N = b" HTTP/0.0", b" HTTP/0"  # 0 is any digit
+_PREFETCH = r"(?i)prefetch|prerender|preview"
 _NONE = pa.array([b"", b"-"], pa.binary())
 _ESCAPE = re.compile(rb"\\(x[0-9A-Fa-f]{2}|.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"v": b"\v", b"f": b"\f"}
-_NO_HOST = r"(?s)^(?:|[-_]|.*[*~^$()\\ ].*)$"
+_NO_HOST = r"(?s)^(?:|[-_]|.*[*~^$()\\ /?#@<>\"].*)$"
 
 _SEARCHES = pa.schema([("query", pa.string())])
 _REFERRERS = pa.schema(
@@ -102,6 +104,7 @@ class Requests:
         status: binary.
         referrer: binary; empty or `-` if there was none.
         agent: binary.
+        purpose: the header Sec-Purpose or one like it, binary.
     """
 
     client: pa.BinaryArray | Spans
@@ -116,6 +119,7 @@ class Requests:
     status: pa.BinaryArray | None = None
     referrer: pa.BinaryArray | Spans | None = None
     agent: pa.BinaryArray | None = None
+    purpose: pa.BinaryArray | None = None
 
 
 def read_access_log(stream: BinaryIO, stage: str, options: LogOptions, read_lines: RequestLines) -> Iterator[LogBatch]:
@@ -130,7 +134,7 @@ def read_access_log(stream: BinaryIO, stage: str, options: LogOptions, read_line
     reader = AccessReader(options)
 
     def read(lines: Lines, balance: Balance) -> None:
-        read_lines(without_headers(lines), reader, balance)
+        read_lines(without_carriers(lines), reader, balance)
 
     return read_blocks(stream, stage, read, quote_line)
 
@@ -229,6 +233,8 @@ class AccessReader:
             agents = self._agents.rows(requests.agent.fill_null(b""))
             recorded = requests.agent.is_valid()
             rejections.ignore("robot", truths(pc.and_(recorded, column_array(agents["is_robot"]))))
+        if requests.purpose is not None:
+            rejections.ignore("prefetch", truths(pc.match_substring_regex(requests.purpose, _PREFETCH)))
         asset = np.zeros(len(rejections.alive), dtype=np.bool_)
         asset[rejections.alive] = truths(
             pc.match_substring_regex(requests.target.filter(pa.array(rejections.alive)), _ASSET_PATTERN)
@@ -388,7 +394,7 @@ def without_none(values: pa.BinaryArray) -> pa.BinaryArray:
 
 
 def known_hosts(values: pa.BinaryArray) -> pa.BinaryArray:
-    """Names of hosts, null for dashes, nginx's catch-all `_`, wildcards and regular expressions."""
+    """Names of hosts, null for dashes, nginx's catch-all `_`, wildcards, regular expressions and URLs."""
     encoded = values.dictionary_encode()
     known = encoded.dictionary
     return pc.if_else(pc.match_substring_regex(known, _NO_HOST), None, known).take(encoded.indices)
@@ -411,6 +417,18 @@ def _unescape(match: re.Match[bytes]) -> bytes:
 def lowered(values: pa.BinaryArray) -> pa.BinaryArray:
     """The values with ASCII letters in lower case."""
     return pc.ascii_lower(values.cast(pa.string(), safe=False)).cast(pa.binary())
+
+
+def are_secure(scheme: pa.BinaryArray | None, port: pa.BinaryArray | None, count: int) -> pa.BooleanArray:
+    """Whether requests came over TLS, by their scheme, else by the port; null where neither tells."""
+    secure = pa.nulls(count, pa.bool_())
+    for column, tls, plain in ((scheme, (b"https", b"wss"), (b"http", b"ws")), (port, (b"443",), (b"80",))):
+        if column is not None:
+            word = lowered(column)
+            known = pc.is_in(word, pa.array([*tls, *plain], pa.binary()))
+            found = pc.if_else(known, pc.is_in(word, pa.array(tls, pa.binary())), None)
+            secure = pc.coalesce(secure, found)
+    return secure
 
 
 def with_query(paths: pa.BinaryArray, queries: pa.BinaryArray) -> pa.BinaryArray:

@@ -28,7 +28,11 @@ from semrank.transforms.streams.texts import Memo, escaped
 from semrank.transforms.streams.urls import canonicalize
 
 _HAS_SCHEME = r"^[\x00-\x20]*(?:[A-Za-z][A-Za-z0-9+.-]*://|(?i:https?):[/\\])"
-_POSITION = r"^[0-9]{1,9}(?:\.0{1,9})?$"  # data frames write whole numbers with a fraction
+_BEGINS_WITH_HOST = r"^[^/?#\\]*[.:]"
+_POSITION = r"^-?[0-9]{1,9}(?:\.0{1,9})?$"  # data frames write whole numbers with a fraction
+
+POSITION_BELOW_ONE, POSITION_UNREADABLE = "position-below-one", "position-unreadable"
+"""Counters of positions that are left empty: none that a result can have, and no number at all."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +87,12 @@ class ClickReader:
                 "query": query,
                 "keywords": rows.keywords,
                 "clicked_at": rows.times,
-                "position": None if rows.position is None else positions(rows.position),
+                "position": rows.position,
                 "url": column_array(pages["url"]),
             }
             clicks = {name: column.take(alive) for name, column in columns.items() if column is not None}
+            if "position" in clicks:
+                clicks["position"] = positions(clicks["position"], balance)
             for field in CLICKS.schema:
                 clicks.setdefault(field.name, pa.nulls(len(alive), field.type))
             balance.add_clicks(pa.table(clicks).select(CLICKS.schema.names))
@@ -99,19 +105,27 @@ def tidy(query: pa.StringArray) -> pa.StringArray:
     return pc.utf8_rtrim(pc.utf8_slice_codeunits(pc.utf8_trim(spaced, " "), 0, MAX_QUERY_CHARS), " ")
 
 
-def positions(values: pa.Array) -> pa.Int32Array:
-    """Ranks of results, from 1; null where a value is no rank."""
+def positions(values: pa.Array, balance: Balance) -> pa.Int32Array:
+    """Ranks of results, from 1; null where a value is no rank, which is counted unless it is empty or a dash."""
     if not pa.types.is_integer(values.type):
-        number = pc.match_substring_regex(values, _POSITION)
-        whole = pc.replace_substring_regex(pc.if_else(number, values, None), r"\.0+$", "")
-        values = whole.cast(pa.string()).cast(pa.int64())
-    ranked = pc.and_(pc.greater_equal(values, 1), pc.less_equal(values, np.iinfo(np.int32).max))
-    return pc.if_else(ranked, values, None).cast(pa.int32())
+        told = pc.ascii_trim_whitespace(values.cast(pa.string(), safe=False))
+        told = pc.if_else(pc.is_in(told, pa.array(["", "-"])), None, told)
+        number = pc.match_substring_regex(told, _POSITION)
+        balance.count(POSITION_UNREADABLE, int(pc.sum(pc.invert(number)).as_py() or 0))
+        values = pc.replace_substring_regex(pc.if_else(number, told, None), r"\.0+$", "").cast(pa.int64())
+    below = pc.less(values, 1)
+    balance.count(POSITION_BELOW_ONE, int(pc.sum(below).as_py() or 0))
+    return pc.if_else(below, None, values).cast(pa.int32())
 
 
 def with_scheme(urls: pa.BinaryArray) -> pa.BinaryArray:
-    """The URLs, those that begin with the host (as logs of search engines shorten them) taken as http."""
-    bare = pc.and_(pc.invert(pc.match_substring_regex(urls, _HAS_SCHEME)), pc.greater(pc.binary_length(urls), 0))
+    """The URLs, those that begin with the host (as logs of search engines shorten them) taken as http.
+
+    A single word, such as `NULL` or the name of a column, is no host.
+    """
+    bare = pc.and_(
+        pc.invert(pc.match_substring_regex(urls, _HAS_SCHEME)), pc.match_substring_regex(urls, _BEGINS_WITH_HOST)
+    )
     if not pc.any(bare).as_py():
         return urls
     web = pc.binary_join_element_wise(pa.scalar(b"http:", pa.binary()), urls, pa.scalar(b"//", pa.binary()))

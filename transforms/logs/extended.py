@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.transforms.columnar.arrays import Bools, Int64s
-from semrank.transforms.logs.access import AccessReader, Requests, lowered, read_access_log, with_query
+from semrank.transforms.logs.access import AccessReader, Requests, are_secure, read_access_log, with_query
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.rejections import Balance, truths
 from semrank.transforms.logs.visits import LogBatch
@@ -49,6 +49,7 @@ _FORWARDED = ("x-forwarded-for", "cs(x-forwarded-for)", "x-real-ip", "cs(x-real-
 _HOST = ("x-host-header", "cs-host", "cs(host)")
 _REFERRER = ("cs(referer)", "cs(referrer)")
 _AGENT = ("cs(user-agent)",)
+_PURPOSE = ("cs(sec-purpose)", "cs(purpose)", "cs(x-purpose)", "cs(x-moz)")
 _ACCOUNT = ("cs-username",)
 _STATUS = ("sc-status",)
 _METHOD = ("cs-method",)
@@ -181,12 +182,13 @@ class _ExtendedReader:
             method=first(*_METHOD),
             target=target,
             host=first(*_HOST),
-            secure=_secure(first(*_SCHEME), first("s-port"), count),
+            secure=are_secure(first(*_SCHEME), first("s-port"), count),
             status=first(*_STATUS),
             referrer=referrer,
             agent=agent,
             quote=lambda record: quote_line(fields.lines.text(record)),
             forwarded=first(*_FORWARDED),
+            purpose=first(*_PURPOSE),
         )
 
 
@@ -221,9 +223,9 @@ def _times(
     count = len(fields)
     if "time" not in names or ("date" not in names and logged is None):
         return written_times(pa.nulls(count, pa.binary())), moment
-    clock = fields.column(names.index("time"))
+    clock = _value(fields, names.index("time"))
     dated = "date" in names
-    date = fields.column(names.index("date")) if dated else pa.repeat(pa.scalar(logged, pa.binary()), count)
+    date = _value(fields, names.index("date")) if dated else pa.repeat(pa.scalar(logged, pa.binary()), count)
     times = written_times(pc.binary_join_element_wise(date, clock, pa.scalar(b" ", pa.binary())))
     return (times, moment) if dated else _past_midnight(times, moment)
 
@@ -238,18 +240,6 @@ def _past_midnight(times: pa.TimestampArray, moment: int | None) -> tuple[pa.Tim
     steps = (np.diff(written[valid], prepend=first) + _OUT_OF_ORDER) % _DAY - _OUT_OF_ORDER
     written[valid] = first + np.cumsum(steps)
     return timestamps(written, valid & (written <= MAX_MOMENT)), int(written[valid][-1])
-
-
-def _secure(scheme: pa.BinaryArray | None, port: pa.BinaryArray | None, count: int) -> pa.BooleanArray:
-    """Whether requests came over TLS, by their scheme, else by the port; null where neither tells."""
-    secure = pa.nulls(count, pa.bool_())
-    for column, tls, plain in ((scheme, (b"https", b"wss"), (b"http", b"ws")), (port, (b"443",), (b"80",))):
-        if column is not None:
-            word = lowered(column)
-            known = pc.is_in(word, pa.array([*tls, *plain], pa.binary()))
-            found = pc.if_else(known, pc.is_in(word, pa.array(tls, pa.binary())), None)
-            secure = pc.coalesce(secure, found)
-    return secure
 
 
 def _unquoted(values: pa.BinaryArray) -> pa.BinaryArray:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from semrank.schemas.tables import CLICKS
 from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.logs.clicks import POSITION_BELOW_ONE, POSITION_UNREADABLE
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.rejections import Balance
 from semrank.transforms.logs.searches import query_text
@@ -38,6 +39,7 @@ MAX_SECONDS = 9_000_000_000
 
 _QUOTE, _OPENING, _CLOSING, _BACKSLASH = b'"{}\\'
 _VISIT_NUMBER = re.compile(rb'"idVisit"\s*:\s*"?([0-9]{1,18})(?![0-9])')
+_RANK = re.compile(r"-?[0-9]{1,9}(?:\.0{1,9})?")
 _BETWEEN = b" \t\r\n,[]\xef\xbb\xbf"
 _CLICKED = frozenset({"action", "download", "outlink"})
 _NO_KEYWORD = frozenset({"Keyword not defined", "Suchbegriff nicht definiert"})
@@ -210,9 +212,11 @@ def _read_visit(text: bytes, salt: bytes, canonical: Canonical, balance: Balance
         balance.reject("user-missing", _quote(text))
         return []
     user = hashed_ids([f"{FORMAT}\0{visitor}".encode("utf-8", "replace")], salt)[0]
-    rows, reasons = _clicks(visit, [action for action in actions if isinstance(action, dict)], user, canonical)
+    known = [action for action in actions if isinstance(action, dict)]
+    rows, reasons = _clicks(visit, known, user, canonical, balance)
     if rows:
         balance.use(1)
+        balance.count("actions-unreadable", len(reasons) + len(actions) - len(known))
     elif reasons:
         balance.reject(reasons[0], _quote(text))
     else:
@@ -221,12 +225,12 @@ def _read_visit(text: bytes, salt: bytes, canonical: Canonical, balance: Balance
 
 
 def _clicks(
-    visit: Mapping[str, Any], actions: Sequence[Mapping[str, Any]], user: str, canonical: Canonical
+    visit: Mapping[str, Any], actions: Sequence[Mapping[str, Any]], user: str, canonical: Canonical, balance: Balance
 ) -> tuple[list[tuple[Any, ...]], list[str]]:
     """Rows of `_COLUMNS`, and the reasons why other actions after a query are not clicks."""
     words = _words(visit.get("referrerKeyword")) if visit.get("referrerType") == "search" else None
     words = None if words in _NO_KEYWORD else words
-    position = visit.get("referrerKeywordPosition") if words else None
+    position = _rank(visit.get("referrerKeywordPosition"), balance) if words else None
     session = f"{user}-{visit.get('idVisit', '')}"
     rows: list[tuple[Any, ...]] = []
     reasons: list[str] = []
@@ -237,7 +241,7 @@ def _clicks(
             url, reason = canonical(str(action.get("url") or ""))
             moment = _moment(action.get("timestamp", visit.get("serverTimestamp")))
             if url is not None and moment is not None:
-                rows.append((user, session, words, moment, _rank(position), url))
+                rows.append((user, session, words, moment, position, url))
                 position = None
             else:
                 reasons.append(reason or "time-invalid")
@@ -257,11 +261,18 @@ def _moment(value: Any) -> int | None:
     return round(value * MICROSECONDS)
 
 
-def _rank(value: Any) -> int | None:
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
-        value = int(value)
+def _rank(value: Any, balance: Balance) -> int | None:
+    """The rank of a result, from 1; None where there is none, which is counted unless nothing is told."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, str) and _RANK.fullmatch(value):
+        value = float(value)
     number = whole_number(value)
-    return number if number is not None and 0 < number < 1 << 31 else None
+    if number is None or number >= 1 << 31:
+        balance.count(POSITION_UNREADABLE)
+        return None
+    balance.count(POSITION_BELOW_ONE, int(number < 1))
+    return number if number >= 1 else None
 
 
 def _table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:

@@ -29,7 +29,7 @@ from semrank.transforms.logs.users import address_of
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.quotes import quote_line
 from semrank.transforms.streams.spans import BACKSLASH, QUOTE, SPACE, Bytes, Lines, Spans, slices, value_spans, window
-from semrank.transforms.streams.times import apache_times
+from semrank.transforms.streams.times import apache_times, written_times
 
 _OPENING, _CLOSING, _DASH, _ZERO, _NINE = ord("["), ord("]"), ord("-"), ord("0"), ord("9")
 _COMMA, _PARENTHESIS, _COLON = ord(","), ord("("), ord(":")
@@ -46,7 +46,7 @@ _NUMBERS_BYTES = 24
 """The same for status and bytes."""
 
 _LINE = (
-    r"(?s)^(?P<names>.*?) \[(?P<time>[^ ]* [^ ]*)\] "
+    r"(?s)^(?P<names>.*?) \[(?P<time>[^ ]*(?: [^ ]*)?)\] "
     r'"(?P<request>.*?)" (?P<status>[0-9-][^ "]*) [0-9-][^ "]*'
     r'(?P<tail> "(?P<referrer>(?:[^"\\]|\\.)*)" "(?P<agent>(?:[^"\\]|\\.)*)"(?: "(?P<forwarded>[^"\\]*)")?(?: .*)?'
     r'| "(?P<loose_referrer>.*?)" "(?P<loose_agent>.*)"(?: [^"]*)?)?\s*$'
@@ -294,7 +294,7 @@ def _matched(found: pa.StructArray, names: pa.StructArray, lines: pa.BinaryArray
     return Requests(
         client=pc.struct_field(names, "client"),
         account=pc.struct_field(names, "account"),
-        times=apache_times(group("time")),
+        times=written_times(group("time")),
         method=method,
         target=target,
         host=pc.struct_field(names, "host"),

@@ -1,9 +1,10 @@
 """Access logs of nginx, Caddy, Traefik and other servers with one JSON object a line.
 
 Names of fields differ, so each field is looked up under its usual names: nginx's own variables first, then Caddy's (an
-object `request` with the client, the headers and the URI) and Traefik's (`ClientHost`, `RequestPath`, ...). Only the
-address of the client, the time and the requested URL are required; the method defaults to GET. An object without any
-of the names of a time and a request is rejected as "fields-unknown".
+object `request` with the client, the headers and the URI), Traefik's (`ClientHost`, `RequestPath`, ...), and those of
+the Elastic Common Schema (`source.ip`, `url.original`, ..., as objects or as names with dots). Only the address of the
+client, the time and the requested URL are required; the method defaults to GET. An object without any of the names of a
+time and a request is rejected as "fields-unknown". An array with an object a line is read as well.
 
 The requested URL is `$request_uri` or in the request line. If neither is logged it is `$uri`, which nginx may have
 rewritten, with the arguments of `$args`.
@@ -21,6 +22,7 @@ import pyarrow.compute as pc
 from semrank.transforms.logs.access import (
     AccessReader,
     Requests,
+    are_secure,
     known_hosts,
     lowered,
     read_access_log,
@@ -31,7 +33,7 @@ from semrank.transforms.logs.access import (
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.rejections import Balance, truths
 from semrank.transforms.logs.visits import LogBatch
-from semrank.transforms.streams.json_lines import JSON_INVALID, parse_object, whole_number
+from semrank.transforms.streams.json_lines import BRACKETS, JSON_INVALID, parse_object, whole_number, without_comma
 from semrank.transforms.streams.quotes import quote_line, quote_request
 from semrank.transforms.streams.spans import Lines, value_spans
 from semrank.transforms.streams.times import written_times
@@ -42,6 +44,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "client": (
         *("remote_addr", "realip_remote_addr", "ip", "client_ip", "clientip", "client", "remote_ip", "remoteip"),
         *("request.client_ip", "request.remote_ip", "request.remote_addr", "clienthost", "clientaddr"),
+        *("source.ip", "client.ip", "source.address", "client.address"),
     ),
     "forwarded": (
         *("http_x_forwarded_for", "x_forwarded_for", "x-forwarded-for", "request.headers.x-forwarded-for"),
@@ -49,31 +52,48 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         *("request_x-forwarded-for", "forwarded_for", "http_x_real_ip", "x_real_ip", "request_x-real-ip"),
         *("http_cf_connecting_ip", "http_true_client_ip", "http_forwarded", "request.headers.forwarded"),
     ),
-    "account": ("remote_user", "user", "auth", "user_id", "clientusername"),
+    "account": ("remote_user", "user", "auth", "user_id", "clientusername", "user.name"),
     "time": (
         *("time_iso8601", "time_local", "msec", "@timestamp", "timestamp", "date", "startutc", "startlocal", "ts"),
         *("time", "datetime"),
     ),
     "request": ("request", "request_line"),
-    "method": ("request_method", "method", "verb", "http_method", "request.method", "requestmethod"),
-    "target": ("request_uri", "request.uri", "requestpath"),
-    "rewritten": ("path", "uri", "document_uri", "url"),
-    "arguments": ("args", "query_string", "query", "querystring", "request_query"),
-    "host": ("http_host", "domain", "host", "server_name", "vhost", "request.host", "requesthost"),
+    "method": (
+        "request_method",
+        "method",
+        "verb",
+        "http_method",
+        "request.method",
+        "requestmethod",
+        "http.request.method",
+    ),
+    "target": ("request_uri", "request.uri", "requestpath", "url.original", "url.full"),
+    "rewritten": ("path", "uri", "document_uri", "url", "url.path"),
+    "arguments": ("args", "query_string", "query", "querystring", "request_query", "url.query"),
+    "host": ("http_host", "domain", "url.domain", "host", "server_name", "vhost", "request.host", "requesthost"),
     "scheme": (
         *("scheme", "protocol", "request_scheme", "requestscheme", "http_x_forwarded_proto", "x_forwarded_proto"),
-        "request.tls",
+        *("request.tls", "url.scheme", "https"),
     ),
-    "status": ("status", "response", "status_code", "downstreamstatus", "originstatus"),
+    "port": ("server_port", "requestport", "url.port"),
+    "status": ("status", "response", "status_code", "downstreamstatus", "originstatus", "http.response.status_code"),
     "referrer": (
         *("http_referer", "http_referrer", "referer", "referrer", "request.headers.referer", "request_referer"),
+        "http.request.referrer",
     ),
     "agent": (
         *("http_user_agent", "user_agent", "useragent", "agent", "request.headers.user-agent", "request_user-agent"),
+        "user_agent.original",
+    ),
+    "purpose": (
+        *("http_sec_purpose", "http_purpose", "http_x_purpose", "http_x_moz", "sec_purpose"),
+        *("request.headers.sec-purpose", "request.headers.purpose", "request_sec-purpose"),
     ),
 }
 """Names of each value, the best first, in lower case; a dot separates the names of nested objects."""
 
+_OBJECTS = ("request", "http", "url", "source", "client", "user", "user_agent")
+_MAX_DEPTH = 3  # of the objects whose members have names in `NAMES`
 _SCHEMES = pa.array([b"http", b"https"], pa.binary())
 _OFTEN_NONE = frozenset({"client", "forwarded", "time", "request", "target", "rewritten"})
 """Columns for which the next name is tried if the value is empty or a dash."""
@@ -92,7 +112,9 @@ def _read_lines(lines: Lines, reader: AccessReader, balance: Balance) -> None:
     layouts: dict[tuple[str, ...], list[tuple[bytes, dict[str, Any]]]] = {}
     for line in lines.texts():
         entry = _parsed(line)
-        if isinstance(entry, str):
+        if entry == JSON_INVALID and line.strip() in BRACKETS:
+            balance.ignore("bracket", 1)
+        elif isinstance(entry, str):
             balance.reject_line(quote_line(line), entry)
         else:
             layouts.setdefault(tuple(entry), []).append((line, entry))
@@ -121,14 +143,17 @@ def _parsed(line: bytes) -> dict[str, Any] | str:
     """The object of a line, or the reason of its reject, as from `parse_object`."""
     entry = parse_object(line)
     if entry == JSON_INVALID:
-        for text in (line, _HEX_ESCAPE.sub(_unhexed, line)):
+        bare = without_comma(line)
+        for text in (bare, _HEX_ESCAPE.sub(_unhexed, bare)):
             entry = parse_object(text.decode("utf-8", "surrogateescape"))
             if entry != JSON_INVALID:
                 break
     if isinstance(entry, str):
         return entry
-    request = entry.get("request")
-    return {**entry, **_flattened(request, "request.")} if isinstance(request, dict) else entry
+    objects = [name for name in _OBJECTS if isinstance(entry.get(name), dict)]
+    for name in objects:
+        entry = {**entry, **_flattened(entry[name], f"{name}.", _MAX_DEPTH)}
+    return entry
 
 
 def _unhexed(match: re.Match[bytes]) -> bytes:
@@ -137,14 +162,14 @@ def _unhexed(match: re.Match[bytes]) -> bytes:
     return rb"\u00" + match[1] if byte.isascii() else byte
 
 
-def _flattened(entry: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The members of Caddy's object `request` and the first value of each header in it."""
+def _flattened(entry: Mapping[str, Any], prefix: str, depth: int) -> dict[str, Any]:
+    """The members of an object, and of those in it, behind a prefix; of a list the first value."""
     flat: dict[str, Any] = {}
     for name, value in entry.items():
         if name == "tls":
             flat[prefix + name] = "https" if value else None
-        elif name == "headers" and isinstance(value, dict):
-            flat |= {f"{prefix}headers.{header}": values for header, values in value.items()}
+        elif isinstance(value, dict) and depth > 1:
+            flat |= _flattened(value, f"{prefix}{name}.", depth - 1)
         else:
             flat[prefix + name] = value
     return {name: value[0] if isinstance(value, list) and value else value for name, value in flat.items()}
@@ -189,6 +214,7 @@ def _values(column: str, values: list[Any]) -> pa.BinaryArray:
         return without_none(texts)
     if column == "scheme":
         lower = pc.replace_substring_regex(lowered(texts), "[ ,].*", "")  # of a list of proxies the client
+        lower = pc.replace_substring_regex(lower, "^on$", "https")  # nginx's $https
         return pc.if_else(pc.is_in(lower, _SCHEMES), lower, None)
     return texts
 
@@ -223,7 +249,9 @@ def _requests(columns: Mapping[str, pa.BinaryArray], lines: Sequence[bytes]) -> 
     # A whole URL has the host, if no other field does.
     whole = pc.and_(columns["host"].is_null(), pc.match_substring_regex(rewritten.fill_null(b""), "^https?://"))
     target = pc.coalesce(pc.if_else(whole, rewritten, target), rewritten)
-    method, target = method.fill_null(b"GET"), target.fill_null(b"")
+    # The Elastic Common Schema had methods in lower case.
+    method, target = pc.ascii_upper(method.fill_null(b"GET").cast(pa.string(), safe=False)), target.fill_null(b"")
+    method = method.cast(pa.binary())
     times, status = columns["time"], columns["status"]
 
     def quote(record: int) -> str:
@@ -237,10 +265,11 @@ def _requests(columns: Mapping[str, pa.BinaryArray], lines: Sequence[bytes]) -> 
         method=method,
         target=target,
         host=columns["host"],
-        secure=pc.equal(columns["scheme"], pa.scalar(b"https", pa.binary())),
+        secure=are_secure(columns["scheme"], columns["port"], len(lines)),
         status=status,
         referrer=columns["referrer"],
         agent=columns["agent"],
         quote=quote,
         forwarded=columns["forwarded"],
+        purpose=columns["purpose"],
     )

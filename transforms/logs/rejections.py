@@ -70,6 +70,7 @@ class Balance:
         self._used = 0
         self._ignored: Counter[str] = Counter()
         self._rejected: Counter[str] = Counter()
+        self._counters: Counter[str] = Counter()
         self._rejects: list[tuple[str, str]] = []
         self._clicks: list[pa.Table] = []
         self._visits: list[pa.Table] = []
@@ -78,6 +79,11 @@ class Balance:
         """Counts ignored records."""
         if records:
             self._ignored[reason] += records
+
+    def count(self, counter: str, events: int = 1) -> None:
+        """Adds to a counter of other events, as of values that are left out."""
+        if events:
+            self._counters[counter] += events
 
     def reject(self, reason: str, quoted: str) -> None:
         """Counts a rejected record, and quotes it."""
@@ -137,5 +143,6 @@ class Balance:
             used=self._used,
             rejected=rejected,
             ignored=ignored,
+            counters=dict(self._counters),
             visits=pa.concat_tables(self._visits) if self._visits else VISITS.empty(),
         )

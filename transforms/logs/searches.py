@@ -40,11 +40,14 @@ _ENCODINGS_BY_SUFFIX = {
     **dict.fromkeys(("tw", "hk"), "big5"),
     **dict.fromkeys(("ru", "by", "ua", "kz"), "windows-1251"),
     **dict.fromkeys(("kr", "naver.com", "daum.net"), "cp949"),
-    **dict.fromkeys(("jp",), "cp932"),
+    **dict.fromkeys(("jp",), "euc_jp"),
     **dict.fromkeys(("cz", "pl", "hu", "sk"), "windows-1250"),
     **dict.fromkeys(("gr",), "windows-1253"),
 }
 """Encodings that browsers used for the search engines of a country before everything was UTF-8."""
+
+_SECOND = {"euc_jp": "cp932"}
+"""Encodings that hold what is invalid in another one of the same country; the other way round, nearly all is valid."""
 
 _EAST_ASIAN = frozenset(
     {"gb2312", "gbk", "gb18030", "big5", "big5hkscs", "cp950", "shift_jis", "cp932", "euc_jp", "euc_kr", "cp949"}
@@ -156,7 +159,8 @@ def query_text(value: bytes, host: str, declared: str | None = None) -> str | No
     A declared East Asian encoding is used as it is. Otherwise valid UTF-8 is read as such, and anything else in the
     declared encoding or, without one, in that of the host's country.
     """
-    for encoding in (declared if _is_east_asian(declared) else None, "utf-8", declared, _encoding_of(host)):
+    own = _encoding_of(host)
+    for encoding in (declared if _is_east_asian(declared) else None, "utf-8", declared, own, _SECOND.get(own or "")):
         if encoding is None:
             continue
         try:

@@ -62,6 +62,6 @@ def _rows(fields: Fields, count: int, date: str, salt: bytes) -> Rows:
         query=pc.replace_substring_regex(query, r"^\s*\[(.*)\]\s*$", r"\1"),
         times=pc.coalesce(dense_times(time), spaced_times(clock)),
         url=fields.column(count - 1),
-        position=pc.replace_substring_regex(fields.column(_RANK), r"^ *([0-9]+)(?: .*)?$", r"\1"),
+        position=pc.replace_substring_regex(fields.column(_RANK), r"^ *(-?[0-9]+)(?: .*)?$", r"\1"),
         quote=lambda record: quote_click_line(fields.lines.text(record)),
     )

@@ -1,6 +1,7 @@
-"""The header that syslog puts before each line of a log that it carries (RFC 3164 and 5424, and rsyslog's files).
+"""What carriers of logs put around each line: syslog a header (RFC 3164 and 5424, and rsyslog's files).
 
-Containers' runtimes do the same: time, stream and a tag for whole lines (Kubernetes, "CRI container log format").
+Containers' runtimes do the same: time, stream and a tag for whole lines (Kubernetes, "CRI container log format"), or an
+object with the line in it (Docker's driver "json-file").
 """
 
 from __future__ import annotations
@@ -9,20 +10,50 @@ import re
 
 import numpy as np
 
-from semrank.transforms.streams.spans import Lines
+from semrank.transforms.streams.json_lines import parse_object
+from semrank.transforms.streams.spans import Lines, find_lines
 
+# An address with a port is no name of a program: lines of a classic load balancer begin like a header.
 _HEADER = re.compile(
     rb"(?:<[0-9]{1,3}>)?(?:[JFMASOND][a-z]{2} [ 0-9][0-9] [0-9:]{8}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[!-~]{8,30})"
-    rb" [!-~]{1,255} [^\s:\[\]]{1,48}(?:\[[0-9]{1,10}\])?: ?"
+    rb" [!-~]{1,255} (?![0-9A-Fa-f.]{1,15}:[0-9A-Fa-f:])[^\s:\[\]]{1,48}(?:\[[0-9]{1,10}\])?: ?"
     rb"|[0-9]{4}-[0-9]{2}-[0-9]{2}T[!-~]{8,30} (?:stdout|stderr) [FP] "
     rb"|<[0-9]{1,3}>1 [!-~]{1,64} [!-~]{1,255} [!-~]{1,48} [!-~]{1,128} [!-~]{1,32} "
     rb"(?:-|(?:\[[^\]]{0,500}\]){1,9}) (?:\xef\xbb\xbf)?"
 )
+_DOCKER = b'{"log":"'
+_DOCKER_MEMBERS = frozenset({"log", "stream", "time"})
 _FIRST = np.frombuffer(b"<JFMASOND", dtype=np.uint8)
 _ISO_BYTES = 11  # of `2024-03-12T`
 
 
-def without_headers(lines: Lines) -> Lines:
+def without_carriers(lines: Lines) -> Lines:
+    """The lines as their servers wrote them, each without what a carrier put around it."""
+    return _without_headers(_out_of_objects(lines))
+
+
+def _out_of_objects(lines: Lines) -> Lines:
+    """The lines, those inside of Docker's objects taken out."""
+    suspects = np.flatnonzero(lines.content[lines.starts] == ord("{")).tolist()
+    wrapped = [line for line in suspects if lines.data.startswith(_DOCKER, int(lines.starts[line]))]
+    if not wrapped:
+        return lines
+    texts = lines.texts()
+    for line in wrapped:
+        texts[line] = _logged(texts[line])
+    return find_lines(b"\n".join(texts))
+
+
+def _logged(line: bytes) -> bytes:
+    """The line in one of Docker's objects; the object where it holds none, or more than one."""
+    entry = parse_object(line)
+    if not isinstance(entry, dict) or not entry.keys() >= _DOCKER_MEMBERS or not isinstance(entry["log"], str):
+        return line
+    logged = entry["log"].rstrip("\r\n").encode("utf-8", "replace")
+    return logged if logged and b"\n" not in logged else line
+
+
+def _without_headers(lines: Lines) -> Lines:
     """The lines, each without its header if it has one and something stands behind it."""
     content, starts = lines.content, lines.starts
     if not len(lines):

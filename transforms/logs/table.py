@@ -2,7 +2,8 @@
 
 `--log-columns user=uid,query=words,time=when,url=page` names columns of the header line, `user=0,query=3,...` counts
 them from 0 in a file without one. A line with a tab is separated by tabs, any other by commas, where double quotes
-hold a field with commas together (doubled inside it); a line break inside a field is not understood. A line with more
+hold a field with commas together (doubled inside it). Quotes around a whole field are none of it in either case, as
+spreadsheets write them; a line break inside a field is not understood. A line with more
 fields than the header is rejected, since a separator inside one would cut it short. Times are ISO 8601, Apache's, 14
 digits or seconds (milliseconds) since 1970.
 """
@@ -86,10 +87,10 @@ class _Reader:
         known = (counts >= count) & ~self._has_surplus(lines, counts, tabbed)
         for line in lines.take(~known).texts():
             balance.reject_line(_quote(line))
-        for separated, mask, quoted in ((by_tab, tabbed, False), (by_comma, ~tabbed, True)):
+        for separated, mask in ((by_tab, tabbed), (by_comma, ~tabbed)):
             chosen = np.flatnonzero(known & mask)
             if len(chosen):
-                self._clicks.add(self._rows(separated.fields(chosen, count), quoted), balance)
+                self._clicks.add(self._rows(separated.fields(chosen, count)), balance)
 
     def _has_surplus(self, lines: Lines, counts: Int64s, tabbed: Bools) -> Bools:
         """Which lines have more fields than the header, other than empty ones: a separator in one cuts it short."""
@@ -99,10 +100,10 @@ class _Reader:
             surplus[line] = not lines.text(line).endswith(separator * int(counts[line] - self._width))
         return surplus
 
-    def _rows(self, fields: Fields, quoted: bool) -> Rows:
+    def _rows(self, fields: Fields) -> Rows:
         def column(name: str) -> pa.BinaryArray:
             values = fields.column(self._places[name])
-            return _unwrapped(values) if quoted else values
+            return _unwrapped(values)
 
         def text(name: str) -> pa.StringArray:
             return decode(column(name))
@@ -137,8 +138,8 @@ class _Reader:
 
 
 def _unwrapped(values: pa.BinaryArray) -> pa.BinaryArray:
-    """The values without the quotes around them, doubled quotes inside made single."""
-    wrapped = pc.match_substring_regex(values, r'(?s)^".*"$')
+    """The values without the quotes around them, doubled quotes inside made single; others stay as they are."""
+    wrapped = pc.match_substring_regex(values, r'^"(?:[^"]|"")*"$')
     inner = pc.replace_substring(pc.replace_substring_regex(values, r'(?s)^"(.*)"$', r"\1"), '""', '"')
     return pc.if_else(wrapped, inner, values)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import numpy as np
 import pyarrow as pa
@@ -84,13 +84,18 @@ def _first_clients(values: pa.BinaryArray) -> pa.BinaryArray:
 
 def address_of(word: bytes) -> bytes | None:
     """The network address that a word is, without its port; None if it is none."""
+    found = _parsed(word)
+    return None if found is None else found[0]
+
+
+def _parsed(word: bytes) -> tuple[bytes, IPv4Address | IPv6Address] | None:
+    """The network address that a word is, without its port, and what it stands for; None if it is none."""
     found = _WITH_PORT.fullmatch(word)
     bare = (found[1] or found[2]) if found else word
     try:
-        ip_address(bare.decode("ascii").partition("%")[0])
+        return bare, ip_address(bare.decode("ascii").partition("%")[0])
     except ValueError:
         return None
-    return bare
 
 
 def first_client(value: bytes) -> bytes:
@@ -107,14 +112,13 @@ def first_client(value: bytes) -> bytes:
 
 
 def _first_address(words: Iterable[bytes]) -> bytes | None:
-    address = next(filter(None, map(address_of, words)), None)
-    return None if address is None else _in_one_form(address)
+    found = next(filter(None, map(_parsed, words)), None)
+    return None if found is None else _in_one_form(*found)
 
 
-def _in_one_form(address: bytes) -> bytes:
+def _in_one_form(address: bytes, parsed: IPv4Address | IPv6Address) -> bytes:
     """An address as RFC 5952 writes it; one of IPv4 as a socket of IPv6 has it, without what is added there."""
-    bare, percent, zone = address.decode("ascii").partition("%")
-    parsed = ip_address(bare)
+    _, percent, zone = address.decode("ascii").partition("%")
     mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
     return f"{mapped or parsed}{percent}{zone}".encode()
 

@@ -1,7 +1,8 @@
-"""Reads blocks of whole lines from a binary stream: decompression, line ends, byte ranges, damaged tails."""
+"""Reads blocks of whole lines from a binary stream: decompression, UTF-16, line ends, byte ranges, damaged tails."""
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ RECORD_TRUNCATED, RECORD_TOO_LARGE = "record-truncated", "record-too-large"
 MARK = b"\xef\xbb\xbf"
 """U+FEFF in UTF-8, no part of a file's first line."""
 
+_UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+
 
 class Block(NamedTuple):
     """A run of lines.
@@ -45,8 +48,11 @@ class DamagedStreamError(Exception):
 
 
 def is_compressed(head: bytes) -> bool:
-    """Whether a file that begins with these bytes (`MAGIC_BYTES` are enough) is gzip, bzip2 or Zstandard."""
-    return inflater_for(head) is not None
+    """Whether a file that begins with these bytes (`MAGIC_BYTES` are enough) is gzip, bzip2 or Zstandard.
+
+    UTF-16 counts as well: its bytes are not those of its lines either, so no range of it can be read on its own.
+    """
+    return inflater_for(head) is not None or head[:2] in _UTF_16
 
 
 def blocks(
@@ -126,9 +132,28 @@ def _plain_text(chunks: Iterator[bytes]) -> Iterator[bytes]:
 def decompressed(stream: BinaryIO) -> Iterator[bytes]:
     """The content of a stream in pieces, decompressed if its first bytes are those of a compressed format.
 
+    UTF-16 with a byte order mark becomes UTF-8, with U+FFFD for what is damaged.
+
     Raises:
         DamagedStreamError: the rest can't be read.
     """
+    pieces = _inflated(stream)
+    head = b""
+    while len(head) < len(codecs.BOM_UTF16) and (piece := next(pieces, b"")):
+        head += piece
+    encoding = _UTF_16.get(head[: len(codecs.BOM_UTF16)])
+    pieces = chain((head,), pieces)
+    yield from filter(None, pieces if encoding is None else _in_utf_8(pieces, encoding))
+
+
+def _in_utf_8(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    for piece in chain(pieces, (b"",)):
+        yield decoder.decode(piece, final=not piece).encode()
+
+
+def _inflated(stream: BinaryIO) -> Iterator[bytes]:
+    """The content of a stream in pieces that are not empty, decompressed where it is compressed."""
     head = b""
     while len(head) < MAGIC_BYTES and (more := _read(stream, _READ_BYTES)):
         head += more
