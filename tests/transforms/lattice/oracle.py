@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from semrank.transforms.columnar.arrays import Int64s
 from semrank.transforms.lattice.attributes import AttributeOrder, AttributeStatistics, attribute_statistics
 from semrank.transforms.lattice.context import Concepts, FormalContext
+from tests.support.strategies import choices
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -68,12 +69,12 @@ def contexts(draw: st.DrawFn, largest: int = 9) -> FormalContext:
     """Small contexts: dense and sparse, with repeated and empty rows, full, empty and repeated columns."""
     attributes = draw(st.integers(1, largest))
     density = draw(st.sampled_from([0.1, 0.3, 0.5, 0.8]))
-    cell = st.floats(0, 1).map(lambda value: value < density)
-    row = st.lists(cell, min_size=attributes, max_size=attributes)
-    rows = draw(st.lists(row, max_size=largest))
-    table = np.array(rows, dtype=bool).reshape(len(rows), attributes)
-    if draw(st.booleans()) and len(rows):
-        table = table[draw(st.lists(st.integers(0, len(rows) - 1), max_size=2 * largest))]
+    rows = draw(st.integers(0, largest))
+    # Bytes are drawn many times as fast as a list of lists.
+    cells = draw(st.binary(min_size=rows * attributes, max_size=rows * attributes))
+    table = (np.frombuffer(cells, dtype=np.uint8) < 256 * density).reshape(rows, attributes)
+    if draw(st.booleans()) and rows:
+        table = table[draw(choices(range(rows), 0, 2 * largest))]
     if draw(st.booleans()):
         table[:, draw(st.integers(0, attributes - 1))] = True
     if draw(st.booleans()):
