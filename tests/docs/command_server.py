@@ -14,8 +14,9 @@ import socket
 import sys
 from contextlib import suppress
 from pathlib import Path
+from unittest import mock
 
-from semrank.pipelines import cli
+from semrank.pipelines import cli, evaluation_plots
 
 STREAMS = 3
 MESSAGE_BYTES = 1 << 16
@@ -40,6 +41,8 @@ def serve(address: str) -> None:
     """Serves commands until the process is ended; the socket is there when it is ready."""
     for name in (*(f"semrank.pipelines.{command}" for command in cli.COMMANDS), "semrank.pipelines.runtime"):
         importlib.import_module(name)
+    # Each kind of plot is drawn in `test_evaluation_plots`; all of them take longer than the crawls.
+    mock.patch.multiple(evaluation_plots, PLOTS=evaluation_plots.PLOTS[:1], BY_TOPIC=()).start()
     gc.freeze()  # what all commands share is neither searched for garbage nor copied
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address + ".new")
