@@ -1,7 +1,7 @@
 """Runs commands without starting an interpreter for each: one process imports the program, and forks for every command.
 
-`python -m tests.docs.command_server SOCKET` listens there. What `shim` writes is a `semrank` for shells that hands its
-arguments, its folder and its three streams over, and ends with the exit status that it gets back.
+`served` starts it and writes a `semrank` for shells, which hands its arguments, its folder and its three streams over,
+and ends with the exit status that it gets back.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ import importlib
 import json
 import os
 import socket
+import subprocess
 import sys
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from unittest import mock
 
@@ -32,9 +35,24 @@ with socket.socket(socket.AF_UNIX) as server:
 """
 
 
-def shim(address: str) -> str:
-    """The text of a program that is `semrank`, served at the address."""
-    return _SHIM.format(python=sys.executable, address=address)
+@contextmanager
+def served(folder: Path, root: Path) -> Iterator[None]:
+    """Serves the program that is in the folder `root`; writes `semrank` and `python` to `folder`, for a search path."""
+    address = str(folder / "socket")
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    server = subprocess.Popen([sys.executable, __file__, address], cwd=root, env=environment)
+    shim = _SHIM.format(python=sys.executable, address=address)
+    for name, text in {"semrank": shim, "python": f'#!/bin/sh\nexec "{sys.executable}" "$@"\n'}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).chmod(0o755)
+    try:
+        while not Path(address).exists():
+            assert server.poll() is None
+            time.sleep(0.05)
+        yield
+    finally:
+        server.kill()
+        server.wait()
 
 
 def serve(address: str) -> None:

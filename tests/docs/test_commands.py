@@ -14,8 +14,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -29,7 +27,7 @@ import pytest
 from semrank.pipelines.cli import COMMANDS, command_parser
 from semrank.pipelines.runtime import beam_options
 from semrank.schemas.errors import InputError
-from tests.docs.command_server import shim
+from tests.docs.command_server import served
 from tests.support.blocks import PAGES, ROOT, Block, all_blocks, page_name, run_script
 
 BLOCKS = all_blocks()
@@ -266,19 +264,8 @@ def run_before(block: Block, found: dict[Block, Ran]) -> Ran:
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with `semrank` and `python`, to be put into the path."""
     folder = tmp_path_factory.mktemp("programs")
-    address = str(folder / "socket")
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    server = subprocess.Popen([sys.executable, "-m", "tests.docs.command_server", address], cwd=ROOT, env=environment)
-    texts = {"semrank": shim(address), "python": f'#!/bin/sh\nexec "{sys.executable}" "$@"\n'}
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-        (folder / name).chmod(0o755)
-    while not Path(address).exists():
-        assert server.poll() is None
-        time.sleep(0.05)
-    yield folder
-    server.kill()
-    server.wait()
+    with served(folder, ROOT):
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.docs.command_server import served
 from tests.support.blocks import ROOT, blocks_of, run_script
 
 PAGE = ROOT / "docs" / "extending.md"
@@ -41,9 +42,9 @@ def change(path: Path, difference: str) -> None:
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the program with all that the page adds."""
     copy = tmp_path_factory.mktemp("extended")
-    unwanted = shutil.ignore_patterns("__pycache__")
     for name in COPIED:
-        shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=unwanted)
+        # With the compiled modules, which are those of the copied sources until these are changed.
+        shutil.copytree(ROOT / name, copy / name, symlinks=True)
     for path in [*ROOT.glob("tests/*.py"), ROOT / "pyproject.toml"]:
         shutil.copy(path, copy / path.relative_to(ROOT))
     for name, content in FILES:
@@ -64,14 +65,12 @@ def test_the_commands_of_the_page_run(extended: Path, tmp_path: Path) -> None:
     programs, folder = tmp_path / "programs", tmp_path / "folder"
     programs.mkdir()
     folder.mkdir()
-    for name, call in (("semrank", f"{sys.executable} -m semrank.pipelines"), ("python", sys.executable)):
-        (programs / name).write_text(f'#!/bin/sh\nexec {call} "$@"\n', encoding="utf-8")
-        (programs / name).chmod(0o755)
     variables = environment(extended) | {"PATH": f"{programs}:/usr/bin:/bin"}
-    for block in blocks_of(PAGE):
-        place = extended if block.marker == "extending:generated" else folder
-        done = run_script(block.script, place, variables, 300)
-        assert done.returncode == 0, done.stderr
+    with served(programs, extended):
+        for block in blocks_of(PAGE):
+            place = extended if block.marker == "extending:generated" else folder
+            done = run_script(block.script, place, variables, 300)
+            assert done.returncode == 0, done.stderr
     for name in ("docs/reference.md", "deploy/dataflow/metadata.json"):
         assert "jaccard" in (extended / name).read_text(encoding="utf-8")
     urls = pq.read_table(folder / "round-jaccard" / "frontier", columns=["url", "selected"]).to_pylist()
