@@ -27,8 +27,8 @@ import pytest
 from semrank.pipelines.cli import COMMANDS, command_parser
 from semrank.pipelines.runtime import beam_options
 from semrank.schemas.errors import InputError
-from tests.docs.command_server import served
 from tests.support.blocks import PAGES, ROOT, Block, all_blocks, page_name, run_script
+from tests.support.command_server import served
 
 BLOCKS = all_blocks()
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.docs.command_server import served
 from tests.support.blocks import ROOT, blocks_of, run_script
+from tests.support.command_server import served
 
 PAGE = ROOT / "docs" / "extending.md"
 TEXT = PAGE.read_text(encoding="utf-8")

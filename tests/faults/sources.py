@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@cache
 def modules() -> dict[str, ast.Module]:
-    """All modules that are installed, parsed, by path."""
+    """All modules that are installed, parsed, by path; they are not to be changed."""
     paths = [path for room in ("schemas", "transforms", "pipelines") for path in sorted((ROOT / room).rglob("*.py"))]
     return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}

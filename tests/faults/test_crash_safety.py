@@ -22,6 +22,7 @@ from semrank.pipelines.cli import main
 from semrank.pipelines.locks import LOCK
 from semrank.transforms.columnar.files import MANIFEST
 from tests.faults.killing import Kept, Run, Step, run
+from tests.support.command_server import served
 from tests.support.sample import ingest_sample
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,19 +43,20 @@ VOLATILE = {"seconds", "stages", "counters"}
 """What two manifests of the same work may differ in."""
 
 
-def command(arguments: Sequence[str]) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(
-        [sys.executable, "-m", "semrank.pipelines.cli", *arguments],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+Command = Callable[[Sequence[str]], "subprocess.Popen[str]"]
+"""Starts a command in a process of its own."""
 
 
-def finished(arguments: Sequence[str]) -> str:
-    process = command(arguments)
-    output, error = process.communicate(timeout=300)
-    assert process.returncode == 0, error
-    return output
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
+    programs = tmp_path_factory.mktemp("programs")
+
+    def started(arguments: Sequence[str]) -> subprocess.Popen[str]:
+        program = [str(programs / "semrank"), *arguments]
+        return subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    with served(programs, ROOT):
+        yield started
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -259,7 +261,7 @@ def check_rerun(name: str, killed: Path, undisturbed: Path, results: Sequence[st
         assert told_by(killed, folder) == told_by(undisturbed, folder)
 
 
-def test_of_two_runs_into_one_folder_one_wins(place: Path, tmp_path: Path) -> None:
+def test_of_two_runs_into_one_folder_one_wins(place: Path, tmp_path: Path, command: Command) -> None:
     arguments = commands(place, tmp_path / "round")["rank"]
     runs = [command(arguments) for _ in range(2)]
     errors = [run.communicate(timeout=300)[1] for run in runs]
@@ -271,7 +273,9 @@ def test_of_two_runs_into_one_folder_one_wins(place: Path, tmp_path: Path) -> No
     assert content(tmp_path / "round") == content(alone)
 
 
-def test_a_folder_that_can_not_be_written_is_said_before_the_work(place: Path, tmp_path: Path) -> None:
+def test_a_folder_that_can_not_be_written_is_said_before_the_work(
+    place: Path, tmp_path: Path, command: Command
+) -> None:
     if os.geteuid() == 0:
         blocked = Path("/proc/semrank")
     else:
@@ -293,7 +297,9 @@ def check_failed(process: subprocess.Popen[str], folder: Path, *statuses: int) -
     return error.splitlines()[-1]
 
 
-def test_an_input_that_is_cut_off_fails_the_run_and_leaves_no_result(place: Path, tmp_path: Path) -> None:
+def test_an_input_that_is_cut_off_fails_the_run_and_leaves_no_result(
+    place: Path, tmp_path: Path, command: Command
+) -> None:
     snapshot = tmp_path / "snapshot"
     shutil.copytree(place / "snapshot", snapshot)
     for path in (snapshot / "pages").glob("*.parquet"):
@@ -349,7 +355,7 @@ def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
 
 @pytest.mark.parametrize("name", ["ingest", "rank"])
 def test_a_disk_that_is_full_or_read_only_fails_the_run(
-    name: str, place: Path, tmp_path: Path, disk: Callable[[str], Path]
+    name: str, place: Path, tmp_path: Path, command: Command, disk: Callable[[str], Path]
 ) -> None:
     def arguments(output: Path) -> list[str]:
         return [*commands(place, output)[name], *(QUICK if name == "rank" else [])]
@@ -361,7 +367,9 @@ def test_a_disk_that_is_full_or_read_only_fails_the_run(
     told = check_failed(command(arguments(output)), output, 1)
     assert "No space left" in told
     disk("size=16m")
-    finished(arguments(output))
+    process = command(arguments(output))
+    _, error = process.communicate(timeout=300)
+    assert process.returncode == 0, error
     assert content(output) == content(whole)
     disk("ro,size=16m")
     told = check_failed(command(arguments(output.with_name("other"))), output.with_name("other"), 2)
