@@ -128,7 +128,7 @@ ALIASES = _table(
     "aliases",
     "an address that moved",
     ("url", pa.string(), False, "old address"),
-    ("target_url", pa.string(), False, "final address after all redirects"),
+    ("target_url", pa.string(), False, "where it leads, perhaps another old address"),
     ("found_at", TIMESTAMP, True, "when the redirect was seen"),
     ("kind", pa.string(), False, "`redirect`, `meta-refresh`, or `canonical`, which moves nothing"),
 )

@@ -65,7 +65,7 @@ def _settle_fetch(builder: BatchBuilder, record: Record, url: str, described: st
     if is_robots_txt(builder, url):
         return
     fetched_at = known_time(builder, microseconds(record.headers.get("warc-date")))
-    if "warc-truncated" in record.headers:
+    if "warc-truncated" in record.headers or "warc-segment-number" in record.headers:
         builder.count("payload-cut-by-crawler")
     digest = record.headers.get("warc-payload-digest")
     if record.kind == "revisit":

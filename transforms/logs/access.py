@@ -66,6 +66,7 @@ _GET = b"GET "
 _HTTP_N_N, _HTTP_N = b" HTTP/0.0", b" HTTP/0"  # 0 is any digit
 _PREFETCH = r"(?i)prefetch|prerender|preview"
 _NONE = pa.array([b"", b"-"], pa.binary())
+_NO_ACCOUNT = pa.array([b"", b"-", b'""'], pa.binary())
 _ESCAPE = re.compile(rb"\\(x[0-9A-Fa-f]{2}|.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"v": b"\v", b"f": b"\f"}
 _NO_HOST = r"(?s)^(?:|[-_]|.*[*~^$()\\ /?#@<>\"].*)$"
@@ -439,9 +440,9 @@ def with_query(paths: pa.BinaryArray, queries: pa.BinaryArray) -> pa.BinaryArray
 
 
 def _dashless(values: pa.BinaryArray) -> pa.BinaryArray:
-    """The values with dashes made empty."""
+    """The names of accounts; empty for dashes and `""`, which Apache writes for an empty name."""
     filled = values.fill_null(b"")
-    return pc.if_else(pc.is_in(filled, _NONE), pa.scalar(b"", pa.binary()), filled)
+    return pc.if_else(pc.is_in(filled, _NO_ACCOUNT), pa.scalar(b"", pa.binary()), filled)
 
 
 def _judge_status(status: pa.BinaryArray, rejections: Rejections) -> None:

@@ -98,6 +98,7 @@ _SCHEMES = pa.array([b"http", b"https"], pa.binary())
 _OFTEN_NONE = frozenset({"client", "forwarded", "time", "request", "target", "rewritten"})
 """Columns for which the next name is tried if the value is empty or a dash."""
 
+_QUOTED = frozenset({"referrer", "agent"})
 _DAY_AND_CLOCK = "^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}"  # where each has a member of its own
 _HEX_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
@@ -210,6 +211,8 @@ def _values(column: str, values: list[Any]) -> pa.BinaryArray:
         return known_hosts(texts)
     if column == "time":  # Apache's %t has brackets
         texts = pc.replace_substring_regex(texts, r"^\[(.*)\]$", r"\1")
+    if column in _QUOTED:  # Logstash keeps the quotes around Apache's fields
+        texts = pc.replace_substring_regex(texts, '(?s)^"(.*)"$', r"\1")
     if column in _OFTEN_NONE:
         return without_none(texts)
     if column == "scheme":

@@ -29,7 +29,19 @@ _ISO_BYTES = 11  # of `2024-03-12T`
 
 def without_carriers(lines: Lines) -> Lines:
     """The lines as their servers wrote them, each without what a carrier put around it."""
-    return _without_headers(_out_of_objects(lines))
+    return _without_headers(_out_of_objects(_without_hole(lines)))
+
+
+def _without_hole(lines: Lines) -> Lines:
+    """The lines without the NULs before them that stand for what a rotation took out of the file (copytruncate)."""
+    holed = np.flatnonzero(lines.content[lines.starts] == 0).tolist()
+    if not holed:
+        return lines
+    starts = lines.starts.copy()
+    for line in holed:
+        text = lines.text(line).lstrip(b"\0")
+        starts[line] = lines.ends[line] - (len(text) or lines.ends[line] - lines.starts[line])
+    return Lines(lines.data, starts, lines.ends)
 
 
 def _out_of_objects(lines: Lines) -> Lines:

@@ -220,3 +220,16 @@ def test_unusable_canonical_links_and_origins_are_counted() -> None:
 def test_texts_of_items_that_are_none_are_counted(item: dict[str, Any], counters: dict[str, int]) -> None:
     found = from_scrapy(date="2024-03-01", **item)
     assert (found["used"], found["counters"]) == (1, counters)
+
+
+def test_conversions_to_other_types_are_no_text() -> None:
+    def ignored(content_type: str) -> dict[str, int]:
+        record = warc_record(b"\x89PNG\nx", URL, kind="conversion", content_type=content_type)
+        return dict(together(wet.read(stream(record), source="f"))["ignored"])
+
+    assert (ignored("image/png"), ignored("text/plain; charset=utf-8"), ignored("")) == ({"not-text": 1}, {}, {})
+
+
+def test_the_first_segment_of_a_record_is_counted_as_cut() -> None:
+    found = from_warc(warc_record(http(HTML), URL, WARC_Segment_Number="1"))
+    assert (found["used"], found["counters"]) == (1, {"payload-cut-by-crawler": 1})

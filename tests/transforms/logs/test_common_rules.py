@@ -280,3 +280,23 @@ def test_an_address_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first_client(b"[2001:DB8::0:1]:4433") == b"2001:db8::1"
     assert first_client(b"::ffff:203.0.113.9") == b"203.0.113.9"
     assert len(parsed) == 2
+
+
+def test_quotes_that_logstash_keeps_are_no_part_of_a_field() -> None:
+    plain = read_all("nginx-json", json_line(referrer=SEARCH, agent=BROWSER), OPTIONS)
+    quoted = read_all("nginx-json", json_line(referrer=f'"{SEARCH}"', agent=f'"{BROWSER}"'), OPTIONS)
+    assert (quoted.visits, quoted.visits[0]["query"]) == (plain.visits, "alpine huts")
+    assert read_all("nginx-json", json_line(agent='"-"'), OPTIONS).ignored == {"robot": 1}
+
+
+def test_an_empty_account_in_quotes_is_none() -> None:
+    (visit,) = read_all("combined", combined_line(account='""').encode(), OPTIONS).visits
+    (same,) = read_all("combined", combined_line().encode(), OPTIONS).visits
+    assert visit == same
+
+
+def test_the_hole_of_a_rotated_file_is_no_part_of_a_line() -> None:
+    line = combined_line().encode()
+    plain = read_all("combined", line * 2, OPTIONS)
+    assert read_all("combined", b"\0" * 5_000 + line + b"\0" + line, OPTIONS).visits == plain.visits
+    assert read_all("combined", b"\0\0\n", OPTIONS).rejected == {"layout-unknown": 1}
