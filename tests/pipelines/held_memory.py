@@ -50,7 +50,7 @@ def counted(parts: Iterable[pa.Table], name: str, tables: dict[str, int]) -> Ite
 
 
 _begin: Callable[..., Any] = columnar_beam._StageDoFn._begin
-_gather: Callable[..., Any] = columnar_beam._GatherDoFn.process
+_gather: Callable[..., Any] = columnar_beam._GatherDoFn._results
 
 
 def measured_begin(stage: Any, sides: Any) -> Any:
@@ -63,18 +63,18 @@ def measured_begin(stage: Any, sides: Any) -> Any:
         return _begin(stage, [counted(side, name, tables) for name, side in named])
 
 
-def measured_gather(stage: Any, element: int, *sides: Any) -> Any:
+def measured_gather(stage: Any, element: int, sides: Any) -> Any:
     """What a stage that gathers holds until it is done."""
     tables: dict[str, int] = {}
     with measuring(stage, tables):
         named = zip(stage._side_names, sides, strict=True)
-        return list(_gather(stage, element, *[counted(side, name, tables) for name, side in named]))
+        return list(_gather(stage, element, [counted(side, name, tables) for name, side in named]))
 
 
 if __name__ == "__main__":
     with (
         mock.patch.object(columnar_beam._StageDoFn, "_begin", measured_begin),
-        mock.patch.object(columnar_beam._GatherDoFn, "process", measured_gather),
+        mock.patch.object(columnar_beam._GatherDoFn, "_results", measured_gather),
     ):
         status = main(["rank", *sys.argv[2:]])
     Path(sys.argv[1]).write_text(json.dumps(PEAKS), encoding="utf-8")

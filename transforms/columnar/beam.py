@@ -187,6 +187,13 @@ class _StageDoFn(_TableDoFn):
         self._side_names, self._tags = tuple(sides), tuple(tags)
         self._metrics = _StageMetrics.of(stage)
 
+    def process(self, element: Any, *sides: Iterable[pa.Table]) -> Iterable[Any]:
+        """The results of an element; in one line, since Beam parses the source of this method for each step."""
+        return self._results(element, sides)
+
+    def _results(self, element: Any, sides: Sequence[Iterable[pa.Table]]) -> Iterable[Any]:
+        raise NotImplementedError
+
     def hold_broadcast(self, sides: Sequence[Iterable[pa.Table]]) -> None:
         """Prepares the broadcast tables for all bundles of this function; otherwise each bundle prepares them."""
         self.start_bundle()
@@ -247,7 +254,7 @@ def _tagged(outputs: Iterable[tuple[str, pa.Table]]) -> Iterator[Any]:
 
 
 class _MapDoFn(_StageDoFn):
-    def process(self, element: Any, *sides: Iterable[pa.Table]) -> Iterator[Any]:
+    def _results(self, element: Any, sides: Sequence[Iterable[pa.Table]]) -> Iterator[Any]:
         broadcast = self._begin(sides)
         self._count_in(element.num_rows if isinstance(element, pa.Table) else 1)
         if self._prepare is None:
@@ -268,8 +275,8 @@ class _AddDoFn(_MapDoFn):
         self._sums: list[pa.Table] = []
         self._added_bytes = self._waiting_bytes = 0
 
-    def process(self, element: Any, *sides: Iterable[pa.Table]) -> Iterator[Any]:
-        for table in super().process(element, *sides):
+    def _results(self, element: Any, sides: Sequence[Iterable[pa.Table]]) -> Iterator[Any]:
+        for table in super()._results(element, sides):
             self._sums.append(table)
             self._waiting_bytes += table.nbytes
         if self._waiting_bytes > max(CUT_BYTES, 2 * self._added_bytes):
@@ -304,6 +311,9 @@ class _KeyDoFn(_TableDoFn):
         self._waiting_bytes = 0
 
     def process(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        return self._added(table)
+
+    def _added(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         self._waiting.append(table)
         self._waiting_bytes += table.nbytes
         if self._waiting_bytes >= CUT_BYTES:
@@ -340,7 +350,7 @@ class _MergeDoFn(_StageDoFn):
         sides = self._side_names if self._prepare is None else (PREPARED,)
         self._names = _taken(function, (PARTITION, *self._inputs, *sides))
 
-    def process(self, element: tuple[int, Iterable[pa.Table]], *sides: Iterable[pa.Table]) -> Iterator[Any]:
+    def _results(self, element: tuple[int, Iterable[pa.Table]], sides: Sequence[Iterable[pa.Table]]) -> Iterator[Any]:
         broadcast = self._begin(sides)
         partition, tables = element
         inputs: dict[str, list[pa.Table]] = {name: [] for name in self._inputs}
@@ -358,7 +368,7 @@ class _MergeDoFn(_StageDoFn):
 
 
 class _GatherDoFn(_StageDoFn):
-    def process(self, _: int, *sides: Iterable[pa.Table]) -> Iterator[Any]:
+    def _results(self, _: int, sides: Sequence[Iterable[pa.Table]]) -> Iterator[Any]:
         broadcast = self._begin(sides)
         self._count_in(self._side_rows)
         for tag, table in self._emit(**broadcast):
@@ -614,8 +624,8 @@ class _ReadDoFn(_StageDoFn):
         super().__init__(stage, _read_row_group)
         self._columns = list(columns)
 
-    def process(self, element: tuple[str, int, int]) -> Iterator[pa.Table]:
-        self._begin(())
+    def _results(self, element: tuple[str, int, int], sides: Sequence[Iterable[pa.Table]]) -> Iterator[pa.Table]:
+        self._begin(sides)
         for _, table in self._emit(element, columns=self._columns):
             self._count_in(table.num_rows)
             yield without_urls(table, self.left_out)
