@@ -19,6 +19,7 @@ from semrank.transforms.context.evidence import Evidence
 from semrank.transforms.context.links import DISCOVERED_SCHEMA, ID_SCHEMA, anchor_rows, read_links
 from semrank.transforms.context.objects import BASE, Corpus, ObjectSettings, make_objects
 from semrank.transforms.weblog.clicks import WORD_SCHEMA
+from tests.support.strategies import choices
 
 LANGUAGE = "xx"
 """Has neither stop words nor lemmas, so that a text's words are plain to see."""
@@ -40,19 +41,17 @@ class Page:
     clicks: tuple[int, ...]
 
 
-_TEXTS = st.one_of(st.none(), st.lists(st.sampled_from(VOCABULARY), max_size=9).map(" ".join))
+_TEXTS = st.one_of(st.none(), choices(VOCABULARY, 0, 9).map(" ".join))
 _PAGES = st.builds(
     Page,
-    address=st.lists(st.sampled_from(VOCABULARY), max_size=3).map(tuple),
+    address=choices(VOCABULARY, 0, 3).map(tuple),
     fetched=st.booleans(),
     in_queue=st.booleans(),
     title=_TEXTS,
     text=_TEXTS,
-    keywords=st.one_of(
-        st.none(), st.none(), st.lists(st.sampled_from([None, "Web page", *VOCABULARY]), max_size=5).map(tuple)
-    ),
+    keywords=st.one_of(st.none(), st.none(), choices([None, "Web page", *VOCABULARY], 0, 5).map(tuple)),
     anchors=st.lists(st.tuples(_TEXTS, st.sampled_from([None, False, True])), max_size=3).map(tuple),
-    clicks=st.lists(st.integers(0, 4), min_size=len(VOCABULARY), max_size=len(VOCABULARY)).map(tuple),
+    clicks=choices(range(5), len(VOCABULARY), len(VOCABULARY)).map(tuple),
 )
 _SETTINGS = st.builds(
     ObjectSettings,

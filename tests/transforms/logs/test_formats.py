@@ -7,6 +7,7 @@ import gzip
 import io
 import itertools
 import json
+import random
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -85,26 +86,28 @@ def test_each_format_has_a_sample_that_is_used() -> None:
         assert bool(outcome.visits) != bool(outcome.clicks)
 
 
-@st.composite
-def dirty_logs(draw: st.DrawFn, name: str) -> bytes:
-    """Lines of the sample, some of them damaged, among noise."""
+def dirty_logs(name: str) -> st.SearchStrategy[bytes]:
+    """Lines of the sample, some of them damaged, among noise; by a seed, which is drawn at once."""
+    lines = sample(name).splitlines()
+    return st.integers(0, (1 << 64) - 1).map(lambda seed: dirty_log(lines, random.Random(seed)))
+
+
+def dirty_log(lines: list[bytes], chance: random.Random) -> bytes:
     out = bytearray()
-    for _ in range(draw(st.integers(0, 6))):
-        line = bytearray(draw(st.sampled_from(sample(name).splitlines())))
-        for _ in range(draw(st.integers(0, 3))):
-            place = draw(st.integers(0, len(line)))
-            kind = draw(st.sampled_from(["cut", "insert", "drop"]))
+    for _ in range(chance.randint(0, 6)):
+        line = bytearray(chance.choice(lines))
+        for _ in range(chance.randint(0, 3)):
+            place = chance.randint(0, len(line))
+            kind = chance.choice(["cut", "insert", "drop"])
             if kind == "cut":
                 del line[place:]
             elif kind == "drop":
-                del line[place : place + draw(st.integers(1, 20))]
+                del line[place : place + chance.randint(1, 20)]
             else:
-                line[place:place] = draw(
-                    st.sampled_from([b'"', b"\\", b"\t", b" ", b"\xff", b"\0", b"[", b"{", b"\r", b"%"])
-                )
-        out += line if draw(st.booleans()) else draw(st.binary(max_size=60))
-        out += draw(st.sampled_from([b"\n", b"\r\n", b"\n\n"]))
-    return bytes(out + draw(st.binary(max_size=8)))
+                line[place:place] = chance.choice([b'"', b"\\", b"\t", b" ", b"\xff", b"\0", b"[", b"{", b"\r", b"%"])
+        out += line if chance.random() < 0.5 else chance.randbytes(chance.randint(0, 60))
+        out += chance.choice([b"\n", b"\r\n", b"\n\n"])
+    return bytes(out + chance.randbytes(chance.randint(0, 8)))
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
