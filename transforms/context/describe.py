@@ -240,7 +240,7 @@ def anchor_evidence(
     anchored = distinct_rows(anchored)
     found = anchor_words(sources, anchored, language, nouns=nouns)
     targets = int64s(anchored["target_id"])
-    digests = text_digests(found.words)
+    digests = text_digests(found.words, distinct=True)
     yield ANCHOR, word_counts(targets, found.anchor_row, digests[found.anchor_word, 0])
     yield AROUND, word_counts(targets, found.around_row, digests[found.around_word, 0])
     yield WORDS, words_table(found.words, digests)

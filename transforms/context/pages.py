@@ -148,7 +148,7 @@ class _Words:
     def of(cls, row: Int64s, words: pa.Array) -> _Words:
         encoded = words.cast(pa.string()).dictionary_encode()
         numbers = int64s(encoded.indices)
-        return cls(row, numbers, text_digests(encoded.dictionary), encoded.dictionary)
+        return cls(row, numbers, text_digests(encoded.dictionary, distinct=True), encoded.dictionary)
 
     def table(self, used: Int64s) -> pa.Table:
         """The words with the numbers `used`, a table of `WORD_SCHEMA`."""
@@ -175,7 +175,7 @@ def read_pages(
         `documents`, the number of pages with text; with `lead` also `lead` (`TERM_SCHEMA`) and `sources`
         (`SOURCE_SCHEMA`); with a draw also `drawn` (`DRAWN_SCHEMA`).
     """
-    digests = text_digests(table["url"])
+    digests = text_digests(table["url"], distinct=True)
     yield DIGESTS, digest_table(digests)
     ids = digests[:, 0]
     if wanted.draw is not None:
@@ -196,7 +196,7 @@ def read_pages(
     languages = text_languages(texts, languages, fallback=language)
     counts = lemma_counts(texts, languages, fallback=language, nouns=nouns)
     lemma, count = counts.lemma.astype(np.int64), counts.count.astype(np.int64)
-    word_digests = text_digests(counts.lemmas)
+    word_digests = text_digests(counts.lemmas, distinct=True)
     if every:
         yield DOCUMENTS, pa.table([[len(documents)]], schema=COUNT_SCHEMA)
         frequency = np.bincount(lemma, minlength=len(counts.lemmas)).astype(np.int64)
@@ -237,7 +237,7 @@ def _drawn(ids: Int64s, table: pa.Table, draw: Draw) -> pa.Table:
 
 def fetched_pages(table: pa.Table, wanted: Wanted) -> Iterator[tuple[str, pa.Table]]:
     """`digests` and `fetched` of `read_pages`, if no words are needed; the columns are `FETCHED_COLUMNS`."""
-    digests = text_digests(table["url"])
+    digests = text_digests(table["url"], distinct=True)
     yield DIGESTS, digest_table(digests)
     unread = np.zeros(table.num_rows, dtype=np.bool_)
     yield FETCHED, _fetched(digests[:, 0], table, unread, wanted.contains(digests[:, 0]))
@@ -264,7 +264,7 @@ def _lead(ids: Int64s, tokens: Tokens) -> Iterator[tuple[str, pa.Table]]:
     row, place = ragged(tokens.indptr[:-1], np.minimum(np.diff(tokens.indptr), LEAD_TOKENS))
     token = tokens.token[place]
     is_word = token < len(tokens.words)
-    digests = text_digests(tokens.words)
+    digests = text_digests(tokens.words, distinct=True)
     yield LEAD, word_counts(ids, row[is_word], digests[token[is_word], 0])
     yield WORDS, words_table(tokens.words, digests)
 

@@ -397,7 +397,7 @@ def _anchor_tables(
     tables: dict[str, list[pa.Table]] = {describe.ANCHOR: [], describe.AROUND: [], WORDS: []}
     for rows, piece in parts:
         found = describe.anchor_words(piece, anchored.take(pa.array(rows)), language, nouns=nouns)
-        digests = text_digests(found.words)
+        digests = text_digests(found.words, distinct=True)
         tables[describe.ANCHOR].append(word_counts(rows, found.anchor_row, digests[found.anchor_word, 0]))
         tables[describe.AROUND].append(word_counts(rows, found.around_row, digests[found.around_word, 0]))
         tables[WORDS].append(pa.table([digests[:, 0], digests[:, 1], found.words], schema=WORD_SCHEMA))

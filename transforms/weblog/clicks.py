@@ -127,7 +127,7 @@ def read_clicks(table: pa.Table, words_of: WordsOf) -> Clicks:
     asked_number = (np.cumsum(asked) - 1)[query_numbers[lacking]]
 
     distinct = pa.concat_arrays([text_words.cast(pa.string()), given_words.cast(pa.string())]).dictionary_encode()
-    digests = text_digests(distinct.dictionary)
+    digests = text_digests(distinct.dictionary, distinct=True)
     numbers = int64s(distinct.indices)
     starts, lengths = len(text_words) + given_indptr[:-1], np.diff(given_indptr)
     starts[lacking], lengths[lacking] = text_indptr[asked_number], np.diff(text_indptr)[asked_number]
@@ -197,7 +197,7 @@ def _distinct_words(click: Int64s, word: Int64s, word_count: int) -> tuple[Int64
 def column_ids(column: pa.ChunkedArray) -> tuple[Int64s, Int64s]:
     """Ids of a column's strings, int64[n], and the digests of its distinct strings, int64[m, 2]."""
     encoded = column_array(column).dictionary_encode()
-    digests = text_digests(encoded.dictionary)
+    digests = text_digests(encoded.dictionary, distinct=True)
     return digests[int64s(encoded.indices), 0], digests
 
 
