@@ -21,6 +21,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from decimal import Decimal
+from functools import cache
 from importlib import resources
 from typing import Any
 from urllib.parse import quote, unquote
@@ -48,6 +49,7 @@ FORMATS = {
 }
 
 
+@cache
 def shipped_ontology(name: str, topic: str | None = None) -> Ontology:
     """One of `SHIPPED`."""
     content = resources.files("semrank.transforms.ranking").joinpath("data", SHIPPED[name]).read_bytes()

@@ -78,6 +78,7 @@ class Ontology:
     topic: str
     source: str = field(default="ontology", compare=False)
     properties: Mapping[str, ObjectProperty] = field(default_factory=dict)
+    _word_tables: dict[str, pa.Table] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.classes:
@@ -132,6 +133,11 @@ class Ontology:
 
     def word_table(self, language: str) -> pa.Table:
         """The lemmas that stand for classes, a sorted table of `WORD_SCHEMA`; each lemma of a longer name is one."""
+        if language not in self._word_tables:
+            self._word_tables[language] = self._find_words(language)
+        return self._word_tables[language]
+
+    def _find_words(self, language: str) -> pa.Table:
         rows: set[tuple[str, int]] = set()
         for number, name in enumerate(self.names):
             known = self.classes[name]
