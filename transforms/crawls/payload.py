@@ -38,7 +38,7 @@ _LINES = frozenset({"x-robots-tag"})
 
 _HEADER_END = re.compile(rb"\r?\n\r?\n")
 _BARE_HEADER_END = re.compile(rb"\r\r")
-_STATUS_LINE = re.compile(rb"(?:HTTP/[0-9.]++|ICY)[ \t]++([0-9]{3})(?:[ \t\r\n]|\Z)", re.IGNORECASE)
+_STATUS_LINE = re.compile(rb"(?:HTTP/[0-9.]++|ICY)[ \t]++([1-9][0-9]{2})(?:[ \t\r\n]|\Z)", re.IGNORECASE)
 _TUNNEL = re.compile(rb"HTTP/[0-9.]++[ \t]++200[ \t]++connection established", re.IGNORECASE)
 _LINE_END = re.compile(rb"\r{0,2}\n|\r")
 _FOLD = re.compile(rb"\r?\n[ \t]++")  # a header that continues in the next line (RFC 9112, 5.2)

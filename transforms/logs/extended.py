@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.transforms.columnar.arrays import Bools, Int64s
-from semrank.transforms.logs.access import AccessReader, Requests, are_secure, read_access_log, with_query
+from semrank.transforms.logs.access import AccessReader, Requests, are_secure, read_access_log, with_query, without_none
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.rejections import Balance, truths
 from semrank.transforms.logs.visits import LogBatch
@@ -46,14 +46,14 @@ Header = tuple[tuple[str, ...], bytes | None]
 
 _CLIENT = ("c-ip", "c-dns")
 _FORWARDED = ("x-forwarded-for", "cs(x-forwarded-for)", "x-real-ip", "cs(x-real-ip)", "originalip", "true-client-ip")
-_HOST = ("x-host-header", "cs-host", "cs(host)")
+_HOST = ("cs(x-forwarded-host)", "x-host-header", "cs-host", "cs(host)")
 _REFERRER = ("cs(referer)", "cs(referrer)")
 _AGENT = ("cs(user-agent)",)
 _PURPOSE = ("cs(sec-purpose)", "cs(purpose)", "cs(x-purpose)", "cs(x-moz)")
 _ACCOUNT = ("cs-username",)
 _STATUS = ("sc-status",)
 _METHOD = ("cs-method",)
-_SCHEME = ("cs-protocol", "cs-uri-scheme")
+_SCHEME = ("cs(x-forwarded-proto)", "cs-protocol", "cs-uri-scheme")
 _URI, _STEM, _QUERY = ("cs-uri",), ("cs-uri-stem",), ("cs-uri-query",)
 
 
@@ -162,6 +162,16 @@ class _ExtendedReader:
             known = [columns[name] for name in names if name in columns]
             return _value(fields, known[0]) if known else None
 
+        def told(*names: str) -> pa.BinaryArray | None:
+            """Of each line the first of these columns that has a value."""
+            known = [without_none(_value(fields, columns[name])) for name in names if name in columns]
+            return pc.coalesce(*known) if known else None
+
+        def visitors(*names: str) -> pa.BinaryArray | None:
+            """What `told` gives, of a list of proxies the first."""
+            values = told(*names)
+            return None if values is None else pc.replace_substring_regex(values, r"(?s)[ +]*,.*", "")
+
         count = len(fields)
         dash = pa.repeat(pa.scalar(b"-", pa.binary()), count)
         whole, stem, query = first(*_URI), first(*_STEM), first(*_QUERY)
@@ -181,13 +191,13 @@ class _ExtendedReader:
             times=times,
             method=first(*_METHOD),
             target=target,
-            host=first(*_HOST),
-            secure=are_secure(first(*_SCHEME), first("s-port"), count),
+            host=visitors(*_HOST),
+            secure=are_secure(visitors(*_SCHEME), first("s-port"), count),
             status=first(*_STATUS),
             referrer=referrer,
             agent=agent,
             quote=lambda record: quote_line(fields.lines.text(record)),
-            forwarded=first(*_FORWARDED),
+            forwarded=told(*_FORWARDED),
             purpose=first(*_PURPOSE),
         )
 

@@ -70,12 +70,15 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "target": ("request_uri", "request.uri", "requestpath", "url.original", "url.full"),
     "rewritten": ("path", "uri", "document_uri", "url", "url.path"),
     "arguments": ("args", "query_string", "query", "querystring", "request_query", "url.query"),
-    "host": ("http_host", "domain", "url.domain", "host", "server_name", "vhost", "request.host", "requesthost"),
-    "scheme": (
-        *("scheme", "protocol", "request_scheme", "requestscheme", "http_x_forwarded_proto", "x_forwarded_proto"),
-        *("request.tls", "url.scheme", "https"),
+    "host": (
+        *("http_x_forwarded_host", "x_forwarded_host", "request.headers.x-forwarded-host"),
+        *("http_host", "domain", "url.domain", "host", "server_name", "vhost", "request.host", "requesthost"),
     ),
-    "port": ("server_port", "requestport", "url.port"),
+    "scheme": (
+        *("http_x_forwarded_proto", "x_forwarded_proto", "request.headers.x-forwarded-proto"),
+        *("scheme", "protocol", "request_scheme", "requestscheme", "request.tls", "url.scheme", "https"),
+    ),
+    "port": ("http_x_forwarded_port", "x_forwarded_port", "server_port", "requestport", "url.port"),
     "status": ("status", "response", "status_code", "downstreamstatus", "originstatus", "http.response.status_code"),
     "referrer": (
         *("http_referer", "http_referrer", "referer", "referrer", "request.headers.referer", "request_referer"),
@@ -98,6 +101,7 @@ _SCHEMES = pa.array([b"http", b"https"], pa.binary())
 _OFTEN_NONE = frozenset({"client", "forwarded", "time", "request", "target", "rewritten"})
 """Columns for which the next name is tried if the value is empty or a dash."""
 
+_LISTED = frozenset({"host", "scheme", "port"})
 _QUOTED = frozenset({"referrer", "agent"})
 _DAY_AND_CLOCK = "^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}"  # where each has a member of its own
 _HEX_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
@@ -207,6 +211,8 @@ def _values(column: str, values: list[Any]) -> pa.BinaryArray:
         texts = pa.array([_bytes(value) for value in values], pa.binary())
     if column == "status":  # a value that is neither text nor number is an unreadable status, not a missing one
         texts = pc.if_else(pa.array([value is not None for value in values]), texts.fill_null(b""), None)
+    if column in _LISTED:  # of a list of proxies the client's
+        texts = pc.replace_substring_regex(texts, r"(?s)[ \t]*,.*", "")
     if column == "host":
         return known_hosts(texts)
     if column == "time":  # Apache's %t has brackets
@@ -216,8 +222,7 @@ def _values(column: str, values: list[Any]) -> pa.BinaryArray:
     if column in _OFTEN_NONE:
         return without_none(texts)
     if column == "scheme":
-        lower = pc.replace_substring_regex(lowered(texts), "[ ,].*", "")  # of a list of proxies the client
-        lower = pc.replace_substring_regex(lower, "^on$", "https")  # nginx's $https
+        lower = pc.replace_substring_regex(lowered(texts), "^on$", "https")  # nginx's $https
         return pc.if_else(pc.is_in(lower, _SCHEMES), lower, None)
     return texts
 

@@ -233,3 +233,10 @@ def test_conversions_to_other_types_are_no_text() -> None:
 def test_the_first_segment_of_a_record_is_counted_as_cut() -> None:
     found = from_warc(warc_record(http(HTML), URL, WARC_Segment_Number="1"))
     assert (found["used"], found["counters"]) == (1, {"payload-cut-by-crawler": 1})
+
+
+@pytest.mark.parametrize("status", ["000", "099", "20", "2000"])
+def test_what_is_no_status_of_a_server_is_no_answer(status: str) -> None:
+    answer = http(HTML, f"{status} OK")
+    for found in (from_warc(warc_record(answer, URL)), from_warc(arc(answer, URL))):
+        assert (found["pages"], found["rejected"]) == ([], {"http-header-invalid": 1})

@@ -300,3 +300,43 @@ def test_the_hole_of_a_rotated_file_is_no_part_of_a_line() -> None:
     plain = read_all("combined", line * 2, OPTIONS)
     assert read_all("combined", b"\0" * 5_000 + line + b"\0" + line, OPTIONS).visits == plain.visits
     assert read_all("combined", b"\0\0\n", OPTIONS).rejected == {"layout-unknown": 1}
+
+
+@pytest.mark.parametrize(
+    ("members", "url"),
+    [
+        ({"scheme": "http", "http_x_forwarded_proto": "https"}, "https://www.example.org/a"),
+        ({"scheme": "http", "http_x_forwarded_proto": "https, http"}, "https://www.example.org/a"),
+        ({"scheme": "http", "http_x_forwarded_proto": "-"}, "http://www.example.org/a"),
+        ({"host": "10.0.0.5:8080", "http_x_forwarded_host": "www.example.org, inner"}, "https://www.example.org/a"),
+        ({"http_x_forwarded_host": ""}, "https://www.example.org/a"),
+        ({"server_port": "80", "http_x_forwarded_port": "443,80"}, "https://www.example.org/a"),
+        ({"request": {"tls": None, "headers": {"X-Forwarded-Proto": ["http"]}}}, "http://www.example.org/a"),
+    ],
+)
+def test_what_proxies_pass_on_tells_the_visitors_page(members: dict[str, Any], url: str) -> None:
+    assert [visit["url"] for visit in read_all("nginx-json", json_line(**members), OPTIONS).visits] == [url]
+
+
+@pytest.mark.parametrize(
+    ("told", "url"),
+    [("https,+http www.example.org,+inner", "https://www.example.org/a"), ("- -", "http://10.0.0.5:8080/a")],
+)
+def test_what_proxies_pass_on_in_w3c_logs(told: str, url: str) -> None:
+    header = "#Fields: date time c-ip cs-uri-stem cs-protocol cs-host cs(X-Forwarded-Proto) cs(X-Forwarded-Host)\n"
+    content = f"{header}2024-03-12 09:00:00 203.0.113.9 /a http 10.0.0.5:8080 {told}\n"
+    assert [visit["url"] for visit in read_all("w3c", content.encode(), OPTIONS).visits] == [url]
+
+
+def test_the_requested_host_counts_where_cloudfront_has_no_other() -> None:
+    header = "#Fields: date\ttime\tc-ip\tcs(Host)\tcs-uri-stem\tx-host-header\n"
+    line = "2024-03-12\t09:00:00\t203.0.113.9\td1.cloudfront.net\t/a\t-\n"
+    (visit,) = read_all("cloudfront", (header + line).encode(), OPTIONS).visits
+    assert visit["url"] == "https://d1.cloudfront.net/a"
+
+
+def test_an_empty_list_of_proxies_leaves_the_next_header() -> None:
+    header = "#Fields: date time c-ip cs-uri cs(X-Forwarded-For) cs(X-Real-IP)\n2024-03-12 09:00:00 "
+    (passed_on,) = read_all("w3c", f"{header}10.0.0.1 /a - 203.0.113.9\n".encode(), OPTIONS).visits
+    (direct,) = read_all("w3c", f"{header}203.0.113.9 /a - -\n".encode(), OPTIONS).visits
+    assert passed_on == direct
