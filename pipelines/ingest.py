@@ -353,14 +353,14 @@ def _log(text: str) -> tuple[str, str]:
 def _ranges(path: str, name: str, logs: LogOptions) -> list[SourceRange]:
     size = formats.size_of(path)
     if size is None or size <= RANGE_BYTES:
-        return [SourceRange(path, name, 0, -1)]
+        return [SourceRange(path, name, 0, -1, size or 0)]
     if name in LOG_FORMATS:
         with formats.open_source(path) as stream:
             splittable = LOG_FORMATS[name].splittable(logs) and not is_compressed(stream.read(16))
     else:
         splittable = formats.FORMATS[name].splittable(path)
     if not splittable:
-        return [SourceRange(path, name, 0, -1)]
+        return [SourceRange(path, name, 0, -1, size)]
     return [SourceRange(path, name, start, min(start + RANGE_BYTES, size)) for start in range(0, size, RANGE_BYTES)]
 
 

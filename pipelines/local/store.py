@@ -16,8 +16,6 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from semrank.transforms.columnar.beam import RowGroup
-
 _PAGE = mmap.ALLOCATIONGRANULARITY
 
 
@@ -141,9 +139,10 @@ def whole(item: Any, grouped: bool) -> Any:
 
 
 def nbytes(item: Any) -> int | None:
-    """Bytes of the tables in a stored element or group, or of the rows that it stands for; None if they are unknown."""
-    if isinstance(item, pa.Table | Stored | RowGroup):
-        return int(item.nbytes)
+    """Bytes of the tables in a stored element or group, or that it stands for; None if they are unknown."""
+    own = getattr(item, "nbytes", None)
+    if own is not None:
+        return int(own)
     if not isinstance(item, tuple) or len(item) != 2:
         return None
     sizes = [nbytes(value) for value in item[1]] if isinstance(item[1], list) else [nbytes(item[1])]

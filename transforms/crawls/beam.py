@@ -38,6 +38,10 @@ BALANCE_FOLDER = "balance"
 """Folder below the snapshot in which the balance waits for the manifest."""
 
 
+READING_COST = 64
+"""Estimated time to read a byte of a source, such as compressed HTML, in times of processing one of a table."""
+
+
 class SourceRange(NamedTuple):
     """A part of an input file.
 
@@ -46,12 +50,20 @@ class SourceRange(NamedTuple):
         format: name of its format, for the balance.
         start: first byte.
         stop: first byte after the part, or -1 for the end of the file.
+        file_size: bytes of the file, or 0 if they are unknown.
     """
 
     path: str
     format: str
     start: int
     stop: int
+    file_size: int = 0
+
+    @property
+    def nbytes(self) -> int | None:
+        """Bytes of tables that take as long to process as the part takes to read, or None if its size is unknown."""
+        size = self.file_size if self.stop < 0 else self.stop - self.start
+        return READING_COST * size or None
 
 
 ReadRange = Callable[[SourceRange], Iterator[SourceBatch]]

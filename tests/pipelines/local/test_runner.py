@@ -24,7 +24,8 @@ from semrank.pipelines.local import runner
 from semrank.pipelines.local.runner import LocalRunner
 from semrank.pipelines.runtime import BuildOptions
 from semrank.schemas.errors import InputError
-from semrank.transforms.columnar.beam import ReadParquet
+from semrank.transforms.columnar.beam import MapTables, ReadParquet
+from semrank.transforms.crawls.beam import READING_COST, SourceRange
 
 COLLECTED: dict[str, list[Any]] = defaultdict(list)
 """Elements by collection's name; both runners call the collecting function in this process."""
@@ -263,23 +264,46 @@ def test_metrics_are_kept_by_step() -> None:
     assert (first.committed.min, first.committed.max, first.committed.sum, first.committed.count) == (1, 3, 6, 3)
 
 
-def process_of(_: pa.Table) -> int:
-    return os.getpid()
+def process_of(_: Any) -> pa.Table:
+    return pa.table({"process": [os.getpid()]})
 
 
-@pytest.mark.parametrize(("least", "shared"), [(runner.SHARED_BYTES, False), (1_000, True)])
-def test_files_are_shared_among_processes_if_they_are_large(least: int, shared: bool, tmp_path: Path) -> None:
-    paths = [str(tmp_path / f"{number}.parquet") for number in range(2)]
+def processes(table: pa.Table) -> list[int]:
+    found: list[int] = table["process"].to_pylist()
+    return found
+
+
+def read_files(least: int, folder: Path, begin: Callable[[list[str]], Any]) -> list[int]:
+    """The processes that read two files, where stages of so many bytes are shared."""
+    paths = [str(folder / f"{number}.parquet") for number in range(2)]
     for path in paths:
         pq.write_table(pa.table({"number": list(range(100))}), path)
 
     def build(pipeline: beam.Pipeline) -> Collections:
-        return {"processes": pipeline | ReadParquet("read", paths, ["number"]) | beam.Map(process_of)}
+        return {"read": pipeline | begin(paths) | MapTables("look", process_of) | beam.FlatMap(processes)}
 
     with mock.patch.object(runner, "SHARED_BYTES", least):
-        processes = elements(LocalRunner(), build, workers=2)["processes"]
-    assert len(processes) == 2
-    assert (os.getpid() in processes) is not shared
+        return elements(LocalRunner(), build, workers=2)["read"]
+
+
+@pytest.mark.parametrize(("least", "shared"), [(runner.SHARED_BYTES, False), (1_000, True)])
+def test_tables_are_read_by_several_processes_if_they_are_large(least: int, shared: bool, tmp_path: Path) -> None:
+    found = read_files(least, tmp_path, lambda paths: ReadParquet("read", paths, ["number"]))
+    assert len(found) == 2
+    assert (os.getpid() in found) is not shared
+
+
+@pytest.mark.parametrize(
+    ("part", "shared"),
+    [((0, -1, 40), False), ((0, -1, 60), True), ((10, 50, 0), False), ((10, 70, 0), True), ((0, -1, 0), True)],
+)
+def test_sources_are_read_by_several_processes_if_they_are_large_or_of_unknown_size(
+    part: tuple[int, int, int], shared: bool, tmp_path: Path
+) -> None:
+    least = 100 * READING_COST
+    found = read_files(least, tmp_path, lambda paths: beam.Create([SourceRange(path, "warc", *part) for path in paths]))
+    assert len(found) == 2
+    assert (os.getpid() in found) is not shared
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------
