@@ -391,7 +391,9 @@ class _Feed:
         mark = self._mark()
         pieces = 0
         while size and pieces < _MOST_PIECES and self._fill():
-            size -= self.skip(min(size, len(self._chunk.data) - self._at))
+            step = min(size, len(self._chunk.data) - self._at)
+            self._at += step
+            size -= step
             pieces += 1
         found = not size and self.at_boundary()
         self._rewind(mark)

@@ -320,14 +320,14 @@ def test_records_of_published_files(shared_data: Path) -> None:
 def test_wrong_lengths_of_arc_records_take_time_in_proportion_to_their_number() -> None:
     for pack in (bytes, gzip.compress):
         wrong = b"dns:a.example 192.0.2.1 20240301120000 text/dns 20000000\nx\n"
-        content = arc(b"", "filedesc://x", "text/plain") + b"".join([pack(wrong)] * 40_000)
+        content = arc(b"", "filedesc://x", "text/plain") + b"".join([pack(wrong)] * 20_000)
         if pack is gzip.compress:
-            content = pack(arc(b"", "filedesc://x", "text/plain")) + b"".join([pack(wrong)] * 10_000)
+            content = pack(arc(b"", "filedesc://x", "text/plain")) + b"".join([pack(wrong)] * 5_000)
         begin = time.process_time()
         records = list(read_records(stream(content)))
-        assert len(records) in (40_001, 10_001)
+        assert len(records) in (20_001, 5_001)
         assert {record.block for record in records[1:-1]} == {b"x\n"}
-        assert time.process_time() - begin < 15  # with a copy of the rest for each: 10 s for a third of the records
+        assert time.process_time() - begin < 7.5  # with a copy of the rest for each: 10 s for two thirds of the records
 
 
 @pytest.mark.parametrize("make", [lambda: warc(http(b"x" * 200_000)), lambda: arc(http(b"x" * 200_000))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections import Counter
 from datetime import UTC, datetime
@@ -23,30 +24,36 @@ from semrank.transforms.frontier import budgets
 from semrank.transforms.frontier.beam import WriteFrontier
 from semrank.transforms.frontier.budgets import Limits, proportional_shares
 from semrank.transforms.ranking.scores import QUALITY_SCHEMA
+from tests.support.strategies import choices
 
 HOSTS = ("a.example.co.uk", "b.example.co.uk", "example.co.uk", "c.example", "192.0.2.1")
 DOMAINS = {**dict.fromkeys(HOSTS[:3], "example.co.uk"), "c.example": "c.example", "192.0.2.1": "192.0.2.1"}
 THRESHOLD = 0.4
 
+SCORES = [0.0, 0.4, 0.5, 0.7, 1.0]
+TIMES = [None, datetime(2024, 1, 1, tzinfo=UTC)]
+FETCHED = list(itertools.product([None, 200, 404, 410], TIMES, [None, 0.0, 0.25, 1.0], [True]))
+ROWS = list(itertools.product(HOSTS, SCORES))
+UNFETCHED = (None, None, None, False)
+
 
 @st.composite
 def frontiers(draw: st.DrawFn) -> list[dict[str, Any]]:
-    rows = []
-    for number in range(draw(st.integers(0, 30))):
-        host = draw(st.sampled_from(HOSTS))
-        fetched = draw(st.booleans())
-        rows.append(
-            {
-                "url": f"https://{host}/{number}",
-                "host": host,
-                "score": draw(st.sampled_from([0.0, 0.4, 0.5, 0.7, 1.0])),
-                "fetched": fetched,
-                "status": draw(st.sampled_from([None, 200, 404, 410])) if fetched else None,
-                "last_fetched_at": draw(st.sampled_from([None, datetime(2024, 1, 1, tzinfo=UTC)])) if fetched else None,
-                "change_probability": draw(st.sampled_from([None, 0.0, 0.25, 1.0])) if fetched else None,
-            }
-        )
-    return rows
+    own = draw(choices(ROWS, 0, 30))
+    # As many URLs are fetched as not.
+    fetches = draw(choices([*FETCHED, *[UNFETCHED] * len(FETCHED)], len(own), len(own)))
+    return [
+        {
+            "url": f"https://{host}/{number}",
+            "host": host,
+            "score": score,
+            "fetched": fetched,
+            "status": status,
+            "last_fetched_at": time,
+            "change_probability": chance,
+        }
+        for number, ((host, score), (status, time, chance, fetched)) in enumerate(zip(own, fetches, strict=True))
+    ]
 
 
 def table_of(rows: list[dict[str, Any]]) -> pa.Table:
