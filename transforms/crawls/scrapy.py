@@ -1,4 +1,4 @@
-"""Items that Scrapy spiders export: JSON Lines (`-o pages.jsonl`), or an array with an item a line (`-o pages.json`).
+"""Items that Scrapy spiders export: JSON Lines (`-o pages.jsonl`), or an array in one or more lines (`-o pages.json`).
 
 Items have the fields that their authors gave them, so each column is looked for under the usual names:
 
@@ -48,7 +48,7 @@ from semrank.transforms.crawls.pages import (
 )
 from semrank.transforms.crawls.payload import headers_of_json
 from semrank.transforms.streams.batch import BatchBuilder, SourceBatch
-from semrank.transforms.streams.json_lines import BRACKETS, parse_object, read_lines, without_comma
+from semrank.transforms.streams.json_lines import BRACKETS, parse_objects, read_lines, without_comma
 from semrank.transforms.streams.languages import language_code
 from semrank.transforms.streams.quotes import quote_page_line
 from semrank.transforms.streams.texts import well_formed
@@ -81,20 +81,26 @@ def read(stream: BinaryIO, *, source: str, limits: CrawlLimits = DEFAULT_LIMITS)
     builder = BatchBuilder(STAGE, limits.rules)
     for line in read_lines(stream, limits.max_record_bytes):
         text = without_comma(line.data)
-        item = line.problem or parse_object(text)
         if line.problem is None and text in BRACKETS:
             builder.ignore("bracket")
-        elif isinstance(item, str):
-            builder.reject(item, f"{source} {quote_page_line(line.data)}")
-        else:
-            raw = _single(_first(item, URL_FIELDS))
-            described = f"{source} {raw if isinstance(raw, str) else ''}".rstrip()
-            try:
-                _settle(builder, item, raw, described, limits)
-            except UnreadableError as cause:
-                builder.reject(cause.reason, described)
-        yield from builder.drain()
+            continue
+        items = line.problem or parse_objects(text)
+        if isinstance(items, str):
+            builder.reject(items, f"{source} {quote_page_line(line.data)}")
+            items = []
+        for item in items:
+            _read_item(builder, item, source, limits)
+            yield from builder.drain()
     yield from builder.drain(last=True)
+
+
+def _read_item(builder: BatchBuilder, item: Mapping[str, Any], source: str, limits: CrawlLimits) -> None:
+    raw = _single(_first(item, URL_FIELDS))
+    described = f"{source} {raw if isinstance(raw, str) else ''}".rstrip()
+    try:
+        _settle(builder, item, raw, described, limits)
+    except UnreadableError as cause:
+        builder.reject(cause.reason, described)
 
 
 def _settle(builder: BatchBuilder, item: Mapping[str, Any], raw: Any, described: str, limits: CrawlLimits) -> None:

@@ -25,7 +25,7 @@ from semrank.transforms.logs.users import hashed_ids
 from semrank.transforms.logs.visits import LogBatch
 from semrank.transforms.streams.batch import MAX_BATCH_RECORDS
 from semrank.transforms.streams.json_lines import JSON_INVALID, parse_json, whole_number
-from semrank.transforms.streams.lines import RECORD_TOO_LARGE, RECORD_TRUNCATED, DamagedStreamError, decompressed
+from semrank.transforms.streams.lines import RECORD_TOO_LARGE, RECORD_TRUNCATED, DamagedStreamError, in_utf_8
 from semrank.transforms.streams.times import MICROSECONDS
 from semrank.transforms.streams.urls import CanonicalUrl, canonical_url
 
@@ -59,7 +59,7 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
     splitter = _Splitter()
     balance = Balance(FORMAT)
     canonical = lru_cache(maxsize=_URL_ENTRIES)(partial(canonical_url, rules=options.rules))
-    pieces = decompressed(stream)
+    pieces = in_utf_8(stream)
     while True:
         try:
             piece = next(pieces, None)

@@ -21,6 +21,9 @@ _STATUS_DIGITS = 3
 JSON_INVALID = "json-invalid"
 """Why what should be JSON is rejected, in every format."""
 
+NO_OBJECT = "not-an-object"
+"""Why JSON of another kind is."""
+
 
 BRACKETS = frozenset({b"[", b"]"})
 """Lines before and behind the objects of an array that has one a line."""
@@ -74,7 +77,17 @@ def parse_object(line: bytes | str) -> dict[str, Any] | str:
         value = parse_json(line)
     except ValueError:
         return JSON_INVALID
-    return value if isinstance(value, dict) else "not-an-object"
+    return value if isinstance(value, dict) else NO_OBJECT
+
+
+def parse_objects(line: bytes) -> list[dict[str, Any]] | str:
+    """The JSON object of a line, or those of an array of nothing else; or the reason why there is none."""
+    try:
+        value = parse_json(line)
+    except ValueError:
+        return JSON_INVALID
+    objects = value if isinstance(value, list) else [value]
+    return objects if objects and all(isinstance(item, dict) for item in objects) else NO_OBJECT
 
 
 def without_comma(line: bytes) -> bytes:

@@ -74,7 +74,7 @@ def blocks(
     size = 0
     skipping = False  # inside a line over the limit
     damaged: list[tuple[str, bytes]] = []
-    chunks = _plain_text(decompressed(stream))
+    chunks = _plain_text(in_utf_8(stream))
     while True:
         try:
             chunk = next(chunks, None)
@@ -129,31 +129,33 @@ def _plain_text(chunks: Iterator[bytes]) -> Iterator[bytes]:
         raise damage
 
 
-def decompressed(stream: BinaryIO) -> Iterator[bytes]:
-    """The content of a stream in pieces, decompressed if its first bytes are those of a compressed format.
-
-    UTF-16 with a byte order mark becomes UTF-8, with U+FFFD for what is damaged.
+def in_utf_8(stream: BinaryIO) -> Iterator[bytes]:
+    """The content of a stream as `decompressed` gives it; UTF-16 with a byte order mark becomes UTF-8.
 
     Raises:
         DamagedStreamError: the rest can't be read.
     """
-    pieces = _inflated(stream)
+    pieces = decompressed(stream)
     head = b""
     while len(head) < len(codecs.BOM_UTF16) and (piece := next(pieces, b"")):
         head += piece
     encoding = _UTF_16.get(head[: len(codecs.BOM_UTF16)])
     pieces = chain((head,), pieces)
-    yield from filter(None, pieces if encoding is None else _in_utf_8(pieces, encoding))
+    yield from filter(None, pieces if encoding is None else _recoded(pieces, encoding))
 
 
-def _in_utf_8(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+def _recoded(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     for piece in chain(pieces, (b"",)):
         yield decoder.decode(piece, final=not piece).encode()
 
 
-def _inflated(stream: BinaryIO) -> Iterator[bytes]:
-    """The content of a stream in pieces that are not empty, decompressed where it is compressed."""
+def decompressed(stream: BinaryIO) -> Iterator[bytes]:
+    """The content of a stream in pieces, decompressed if its first bytes are those of a compressed format.
+
+    Raises:
+        DamagedStreamError: the rest can't be read.
+    """
     head = b""
     while len(head) < MAGIC_BYTES and (more := _read(stream, _READ_BYTES)):
         head += more

@@ -240,3 +240,15 @@ def test_what_is_no_status_of_a_server_is_no_answer(status: str) -> None:
     answer = http(HTML, f"{status} OK")
     for found in (from_warc(warc_record(answer, URL)), from_warc(arc(answer, URL))):
         assert (found["pages"], found["rejected"]) == ([], {"http-header-invalid": 1})
+
+
+def test_items_of_an_array_in_one_line() -> None:
+    def found(content: bytes) -> dict[str, Any]:
+        return together(scrapy.read(stream(content), source="f"))
+
+    first, second = {"url": URL, "text": "x"}, {"url": f"{URL}/2", "links": ["/next"]}
+    several = found(json.dumps([first, second]).encode())
+    assert several["pages"] == found(f"{json.dumps(first)}\n{json.dumps(second)}\n".encode())["pages"]
+    assert (several["records"], len(several["links"])) == (2, 1)
+    for other in ([], [first, 5], [[first]]):
+        assert found(json.dumps(other).encode())["rejected"] == {"not-an-object": 1}
