@@ -76,8 +76,8 @@ class _TableDoFn(beam.DoFn):
     """A DoFn without state or timers."""
 
     def __dir__(self) -> list[str]:
-        """No methods: Beam inspects all that are listed for state and timers, four times a step."""
-        return ["process", "setup", "start_bundle", "finish_bundle", "teardown"]
+        """The method in whose arguments Beam may look for state and timers, four times a step; others have none."""
+        return ["process"]
 
     def _inspect_process(self) -> tuple[list[str], list[Any]]:
         """Names and defaults of the arguments; Beam would inspect them ten times a step."""
