@@ -28,17 +28,14 @@ from hypothesis import strategies as st
 
 from semrank.pipelines.cli import main
 from semrank.pipelines.locks import LOCK
-from semrank.pipelines.queue import queue_from_seeds
 from semrank.schemas.errors import InputError
-from semrank.transforms.columnar.files import read_bounded, read_json
-from semrank.transforms.crawls.formats import listed_paths
+from semrank.transforms.columnar.files import read_json
 from semrank.transforms.crawls.html import MAX_HTML_BYTES, MAX_TEXT_CHARS
 from semrank.transforms.crawls.links import DEFAULT_MAX_LINKS
 from semrank.transforms.crawls.payload import MAX_ENCODINGS
 from semrank.transforms.logs.formats import FORMATS as LOG_FORMATS
 from semrank.transforms.samples import wikispeedia
 from semrank.transforms.samples.topics import topic_seeds
-from semrank.transforms.samples.wikispeedia import archive_files
 from semrank.transforms.streams import parquet as parquet_module
 from semrank.transforms.streams.batch import MAX_REJECT_CHARS
 from tests.faults.sources import modules
@@ -51,7 +48,9 @@ from tests.support.hostile_inputs import (
     MEMORY,
     RECORD_BYTES,
     URL,
+    damaged_footers,
     damaged_group,
+    list_paths,
     null_words,
     one_click_users,
     one_text,
@@ -61,6 +60,8 @@ from tests.support.hostile_inputs import (
     parquet_rows,
     rank,
     read,
+    read_archive,
+    read_endless,
     read_log,
     read_stream,
     texts_apart,
@@ -151,12 +152,6 @@ def test_lines_that_unpack_to_too_much(name: str) -> None:
     assert fates == {"used": 0, "record-too-large": 1}
 
 
-def list_paths(path: str) -> str:
-    with pytest.raises(InputError) as raised:
-        listed_paths(path, None)
-    return str(raised.value)
-
-
 def test_a_path_list_that_unpacks_to_too_much(tmp_path: Path) -> None:
     listing = tmp_path / "paths.gz"
     listing.write_bytes(zeros(BOMB_BYTES))
@@ -183,13 +178,6 @@ def tar_header(kind: bytes, size: int) -> bytes:
     return member.tobuf(tarfile.USTAR_FORMAT)
 
 
-def read_archive(path: str) -> str:
-    try:
-        return str(sum(1 for _ in archive_files(Path(path))))
-    except InputError as error:
-        return str(error)
-
-
 @pytest.mark.parametrize(
     ("content", "found", "bound"),
     [
@@ -213,16 +201,6 @@ def test_headers_of_archives(content: Callable[[], bytes], found: str, bound: in
     archive.write_bytes(content())
     assert archive.stat().st_size < 8 * MEBIBYTE
     assert found in check(apart(read_archive, str(archive)), bound, 60)
-
-
-def read_endless(path: str) -> list[str]:
-    errors = []
-    for read_one in (queue_from_seeds, read_json, read_bounded):
-        try:
-            read_one(path)
-        except InputError as error:
-            errors.append(str(error))
-    return errors
 
 
 def test_files_that_never_end(tmp_path: Path) -> None:
@@ -387,26 +365,6 @@ def test_lists_whose_words_are_in_dictionaries_of_several_groups() -> None:
     content = parquet(pa.table({"url": [f"{HOST}/1", f"{HOST}/2"], "keywords": lists}), row_group_size=1)
     _, fates, rows = read("pages", content)
     assert (fates["used"], rows["pages"]) == (2, 2)
-
-
-def damaged_footers(content: bytes, seed: int) -> tuple[int, int]:
-    """Reads files whose footers lie; gives how many could be read and how many were refused."""
-    draw = random.Random(seed)
-    size = struct.unpack("<I", content[-8:-4])[0]
-    readable = refused = 0
-    for _ in range(300):
-        data = bytearray(content)
-        for _ in range(draw.randint(1, 4)):
-            at = len(data) - 1 - draw.randrange(8 + size)
-            data[at] = draw.choice([0, 1, 0x7F, 0x80, 0xFF, draw.randrange(256)])
-        for name in ("links", "cc-index"):
-            try:
-                read(name, bytes(data))
-            except InputError:
-                refused += 1
-            else:
-                readable += 1
-    return readable, refused
 
 
 def test_footers_that_lie() -> None:
@@ -723,6 +681,8 @@ def unsafe(tree: ast.Module) -> list[str]:
 OF_OUR_OWN = {
     # The parent reads from a pipe what the child that it forked wrote there; no input takes that way.
     "pipelines/local/workers.py": {"pickle"},
+    # A function of the pipeline is copied inside of its process.
+    "pipelines/local/execution.py": {"pickle"},
 }
 """Module -> what it may do because no input takes part in it."""
 

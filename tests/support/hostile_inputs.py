@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import io
+import random
 import struct
 import zlib
 from collections import Counter
@@ -15,14 +17,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from semrank.pipelines.cli import main
-from semrank.transforms.crawls.formats import FORMATS
+from semrank.pipelines.queue import queue_from_seeds
+from semrank.schemas.errors import InputError
+from semrank.transforms.columnar.files import read_bounded, read_json
+from semrank.transforms.crawls.formats import FORMATS, listed_paths
 from semrank.transforms.crawls.html import MAX_TEXT_CHARS, read_html
 from semrank.transforms.crawls.pages import CrawlLimits
 from semrank.transforms.logs.formats import FORMATS as LOG_FORMATS
+from semrank.transforms.samples.wikispeedia import archive_files
 from tests.support.apart import MEBIBYTE
 from tests.support.logs import OPTIONS as LOG_OPTIONS
 from tests.support.snapshots import write_snapshot
 from tests.support.strategies import HOST, START
+
+for _command in ("ingest", "rank"):
+    # Processes that are forked from one with this module need not import it again.
+    importlib.import_module(f"semrank.pipelines.{_command}")
 
 GIBIBYTE = 1 << 30
 RECORD_BYTES = CrawlLimits().max_record_bytes
@@ -170,3 +180,51 @@ def one_word_pages(folder: Path, count: int) -> Path:
     snapshot = write_snapshot(folder / "snapshot", pages, links, [])
     (folder / "seeds.txt").write_text(f"{names[0]}\n")
     return snapshot
+
+
+def list_paths(path: str) -> str:
+    """The error of a list of paths."""
+    try:
+        listed_paths(path, None)
+    except InputError as error:
+        return str(error)
+    raise AssertionError("it was read")
+
+
+def read_archive(path: str) -> str:
+    """Number of an archive's files, or why it is refused."""
+    try:
+        return str(sum(1 for _ in archive_files(Path(path))))
+    except InputError as error:
+        return str(error)
+
+
+def read_endless(path: str) -> list[str]:
+    """Why each reader of small files refuses one."""
+    errors = []
+    for read_one in (queue_from_seeds, read_json, read_bounded):
+        try:
+            read_one(path)
+        except InputError as error:
+            errors.append(str(error))
+    return errors
+
+
+def damaged_footers(content: bytes, seed: int) -> tuple[int, int]:
+    """Reads files whose footers lie; gives how many could be read and how many were refused."""
+    draw = random.Random(seed)
+    size = struct.unpack("<I", content[-8:-4])[0]
+    readable = refused = 0
+    for _ in range(300):
+        data = bytearray(content)
+        for _ in range(draw.randint(1, 4)):
+            at = len(data) - 1 - draw.randrange(8 + size)
+            data[at] = draw.choice([0, 1, 0x7F, 0x80, 0xFF, draw.randrange(256)])
+        for name in ("links", "cc-index"):
+            try:
+                read(name, bytes(data))
+            except InputError:
+                refused += 1
+            else:
+                readable += 1
+    return readable, refused
