@@ -306,7 +306,7 @@ def test_threads_share_a_lattice_and_copies_begin_anew() -> None:
 
     expected = search(lattice)
     with ThreadPoolExecutor(4) as pool:
-        assert all(found == expected for found in pool.map(search, [lattice] * 12))
+        assert all(found == expected for found in pool.map(search, [lattice] * 8))
     with lattice.similarities.taken() as similarities:
         assert similarities is lattice.similarities
         with lattice.similarities.taken() as others:
