@@ -234,7 +234,7 @@ class AccessReader:
             agents = self._agents.rows(requests.agent.fill_null(b""))
             recorded = requests.agent.is_valid()
             rejections.ignore("robot", truths(pc.and_(recorded, column_array(agents["is_robot"]))))
-        if requests.purpose is not None:
+        if requests.purpose is not None and requests.purpose.null_count < len(requests.purpose):
             rejections.ignore("prefetch", truths(pc.match_substring_regex(requests.purpose, _PREFETCH)))
         asset = np.zeros(len(rejections.alive), dtype=np.bool_)
         asset[rejections.alive] = truths(

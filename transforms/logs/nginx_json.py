@@ -155,9 +155,11 @@ def _parsed(line: bytes) -> dict[str, Any] | str:
                 break
     if isinstance(entry, str):
         return entry
-    objects = [name for name in _OBJECTS if isinstance(entry.get(name), dict)]
-    for name in objects:
-        entry = {**entry, **_flattened(entry[name], f"{name}.", _MAX_DEPTH)}
+    if dict not in map(type, entry.values()):
+        return entry
+    for name in _OBJECTS:
+        if isinstance(entry.get(name), dict):
+            entry = {**entry, **_flattened(entry[name], f"{name}.", _MAX_DEPTH)}
     return entry
 
 
@@ -211,13 +213,13 @@ def _values(column: str, values: list[Any]) -> pa.BinaryArray:
         texts = pa.array([_bytes(value) for value in values], pa.binary())
     if column == "status":  # a value that is neither text nor number is an unreadable status, not a missing one
         texts = pc.if_else(pa.array([value is not None for value in values]), texts.fill_null(b""), None)
-    if column in _LISTED:  # of a list of proxies the client's
+    if column in _LISTED and pc.any(pc.match_substring(texts, b",")).as_py():  # of a list of proxies the client's
         texts = pc.replace_substring_regex(texts, r"(?s)[ \t]*,.*", "")
     if column == "host":
         return known_hosts(texts)
     if column == "time":  # Apache's %t has brackets
         texts = pc.replace_substring_regex(texts, r"^\[(.*)\]$", r"\1")
-    if column in _QUOTED:  # Logstash keeps the quotes around Apache's fields
+    if column in _QUOTED and pc.any(pc.starts_with(texts, b'"')).as_py():  # Logstash keeps Apache's quotes
         texts = pc.replace_substring_regex(texts, '(?s)^"(.*)"$', r"\1")
     if column in _OFTEN_NONE:
         return without_none(texts)
@@ -242,6 +244,13 @@ def _bytes(value: Any) -> bytes | None:
     return repr(value).encode() if isinstance(value, float) else None
 
 
+def _upper(methods: pa.BinaryArray) -> pa.BinaryArray:
+    """Methods in upper case: the Elastic Common Schema had them in lower case."""
+    encoded = methods.dictionary_encode()
+    upper = pc.ascii_upper(encoded.dictionary.cast(pa.string(), safe=False))
+    return upper.cast(pa.binary()).take(encoded.indices)
+
+
 def _requests(columns: Mapping[str, pa.BinaryArray], lines: Sequence[bytes]) -> Requests:
     method = columns["method"]
     request = columns["request"].fill_null(b"")
@@ -257,9 +266,7 @@ def _requests(columns: Mapping[str, pa.BinaryArray], lines: Sequence[bytes]) -> 
     # A whole URL has the host, if no other field does.
     whole = pc.and_(columns["host"].is_null(), pc.match_substring_regex(rewritten.fill_null(b""), "^https?://"))
     target = pc.coalesce(pc.if_else(whole, rewritten, target), rewritten)
-    # The Elastic Common Schema had methods in lower case.
-    method, target = pc.ascii_upper(method.fill_null(b"GET").cast(pa.string(), safe=False)), target.fill_null(b"")
-    method = method.cast(pa.binary())
+    method, target = _upper(method.fill_null(b"GET")), target.fill_null(b"")
     times, status = columns["time"], columns["status"]
 
     def quote(record: int) -> str:

@@ -46,7 +46,9 @@ def _without_hole(lines: Lines) -> Lines:
 
 def _out_of_objects(lines: Lines) -> Lines:
     """The lines, those inside of Docker's objects taken out."""
-    suspects = np.flatnonzero(lines.content[lines.starts] == ord("{")).tolist()
+    content, last = lines.content, len(lines.data) - 1
+    begins = [content[np.minimum(lines.starts + place, last)] == _DOCKER[place] for place in (0, 2, 6)]  # {, l, :
+    suspects = np.flatnonzero(np.logical_and.reduce(begins)).tolist()
     wrapped = [line for line in suspects if lines.data.startswith(_DOCKER, int(lines.starts[line]))]
     if not wrapped:
         return lines
