@@ -20,11 +20,12 @@ OWN_COMMAND = tuple(Path(__file__).resolve().parent / name for name in ("cloud",
 LONGEST = tuple(
     Path(__file__).resolve().parent / f"{name}.py"
     for name in (
-        *("faults/test_damaged_folders", "docs/test_commands", "transforms/similarity/test_concept_similarity"),
-        *("faults/test_hostile", "faults/test_crash_safety", "pipelines/test_memory", "benchmarks/test_ranking"),
-        *("faults/test_numbers", "transforms/lattice/test_closed_sets", "benchmarks/test_local_runner"),
-        *("transforms/logs/test_formats", "docs/test_extending", "pipelines/local/test_local_runs"),
-        *("pipelines/test_determinism", "pipelines/test_definitions", "transforms/context/test_describe"),
+        *("faults/test_hostile", "faults/test_damaged_folders", "transforms/similarity/test_concept_similarity"),
+        *("pipelines/test_memory", "docs/test_commands", "pipelines/test_determinism", "faults/test_crash_safety"),
+        *("pipelines/local/test_local_runs", "transforms/logs/test_formats", "transforms/ranking/test_focused"),
+        *("transforms/lattice/test_closed_sets", "benchmarks/test_local_runner", "transforms/context/test_describe"),
+        *("faults/test_numbers", "benchmarks/test_ranking", "transforms/ranking/test_topic_lattice"),
+        *("docs/test_extending", "fuzz/test_growth", "pipelines/test_report", "transforms/ranking/test_graph_rankers"),
     )
 )
 """Files whose tests take longest, 15 to 60 s each; they run first, so that no worker waits for one at the end."""
