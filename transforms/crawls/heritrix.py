@@ -30,7 +30,6 @@ from semrank.transforms.crawls.pages import (
     GONE,
     NOT_MODIFIED,
     REDIRECT,
-    REDIRECTS,
     CrawlLimits,
     Fetch,
     is_robots_txt,
@@ -111,8 +110,6 @@ def _why_no_page(fetch: Fetch, content_type: str) -> str | None:
         return None
     if 200 <= status < 300:
         return None if (media_type(content_type) or "-") in PAGE_TYPES else "not-html"
-    if status in REDIRECTS:
-        return "redirect"
     return left_aside(status)
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from semrank.schemas.tables import GONE_STATUSES
 from semrank.transforms.columnar.arrays import column_array
 from semrank.transforms.crawls.html import MAX_TEXT_CHARS, MAX_TITLE_CHARS
-from semrank.transforms.crawls.pages import REDIRECTS, left_aside
+from semrank.transforms.crawls.pages import left_aside
 from semrank.transforms.streams.batch import BatchBuilder
 from semrank.transforms.streams.languages import language_code
 
@@ -34,9 +34,7 @@ def reasons_to_ignore(rows: pa.Table) -> pa.StringArray:
 
 
 def _reason(status: int) -> str | None:
-    if status in _SUCCESSES or status in GONE_STATUSES:
-        return None
-    return "redirect" if status in REDIRECTS else left_aside(status)
+    return None if status in _SUCCESSES or status in GONE_STATUSES else left_aside(status)
 
 
 def tidied(builder: BatchBuilder, rows: pa.Table) -> pa.Table:

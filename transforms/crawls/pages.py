@@ -146,7 +146,9 @@ def settle_status(builder: BatchBuilder, fetch: Fetch, location: str | None) -> 
 
 
 def left_aside(status: int) -> str:
-    """Why a fetch with the status of an error is ignored; below 100 are crawlers' own codes."""
+    """Why a fetch with the status of a redirect or an error is ignored; below 100 are crawlers' own codes."""
+    if status in REDIRECTS:
+        return "redirect"
     return f"status-{status // 100}xx" if status >= 100 else "not-fetched"
 
 

@@ -269,7 +269,7 @@ class AccessReader:
 
     def _visits(self, requests: Requests, rows: pa.Array, pages: pa.Table, referrers: pa.Table | None) -> pa.Table:
         urls = column_array(pages["url"])
-        account = None if requests.account is None else _dashless(requests.account.take(rows))
+        account = None if requests.account is None else _account_names(requests.account.take(rows))
         agent = None if requests.agent is None else requests.agent.take(rows)
         client = requests.client.take(rows)
         if requests.forwarded is not None:
@@ -439,7 +439,7 @@ def with_query(paths: pa.BinaryArray, queries: pa.BinaryArray) -> pa.BinaryArray
     return pc.if_else(asked, pc.binary_join_element_wise(paths, bare, pa.scalar(b"?", pa.binary())), paths)
 
 
-def _dashless(values: pa.BinaryArray) -> pa.BinaryArray:
+def _account_names(values: pa.BinaryArray) -> pa.BinaryArray:
     """The names of accounts; empty for dashes and `""`, which Apache writes for an empty name."""
     filled = values.fill_null(b"")
     return pc.if_else(pc.is_in(filled, _NO_ACCOUNT), pa.scalar(b"", pa.binary()), filled)
