@@ -72,11 +72,29 @@ class Instance:
         """The base lattice, with the similarities of words that its searches keep."""
         return BaseLattice.of(Concepts.of(self.base), np.arange(len(self.base), dtype=np.int64), self.edges.shape[1])
 
+    @cached_property
+    def concepts(self) -> Concepts:
+        """The current concepts."""
+        return Concepts.of(self.current)
+
+    @cached_property
+    def links(self) -> sparse.csr_array:
+        """The edges as the search takes them."""
+        return sparse.csr_array(self.edges)
+
+    @cached_property
+    def counts(self) -> list[list[int]]:
+        """Edges between the extents of all pairs, [current][base]."""
+        edges = self.edges.tolist()
+        return [
+            [sum(edges[member][other] for member in extent for other in base_extent) for base_extent, _ in self.base]
+            for extent, _ in self.current
+        ]
+
     def best(
         self, hierarchy: WeightedHierarchy, chosen: SimilaritySettings, lower: LowerBounds | None = None
     ) -> BestPairs:
-        edges = sparse.csr_array(self.edges)
-        return best_base_concepts(Concepts.of(self.current), edges, self.lattice, hierarchy, chosen, lower)
+        return best_base_concepts(self.concepts, self.links, self.lattice, hierarchy, chosen, lower)
 
     def naive(self, hierarchy: NaiveHierarchy, chosen: SimilaritySettings) -> np.ndarray:
         """(similarity, extension, intension) of all pairs, float64[3, current, base]."""
@@ -84,8 +102,7 @@ class Instance:
         most = 4 if chosen.extension == "links" else 1
         for i, (extent, intent) in enumerate(self.current):
             for j, (base_extent, base_intent) in enumerate(self.base):
-                count = self.edges[np.ix_(extent, base_extent)].sum()
-                extension = min(1.0, count / (most * max(len(extent), len(base_extent), 1)))
+                extension = min(1.0, self.counts[i][j] / (most * max(len(extent), len(base_extent), 1)))
                 intension = hierarchy.intension(base_intent, intent, chosen.intension_norm)
                 table[:, i, j] = naive_similarity(extension, intension, chosen.weight), extension, intension
         return table
@@ -147,6 +164,12 @@ def naive_hierarchy(seed: int, longest: int) -> NaiveHierarchy:
     return NaiveHierarchy(web(seed, longest)[0])
 
 
+@cache
+def naive_web(seed: int, longest: int, profile: str) -> np.ndarray:
+    """All pairs of a web by the definitions; both orders of search are held to them."""
+    return web(seed, longest)[1].naive(naive_hierarchy(seed, longest), PROFILES[profile])
+
+
 def web(seed: int, longest: int) -> tuple[Words, Instance]:
     """Words by a power law with circles and relatives, and concepts with intents of up to `longest` words."""
     random = np.random.default_rng(seed)
@@ -182,7 +205,7 @@ def web(seed: int, longest: int) -> tuple[Words, Instance]:
 def test_larger_instances_equal_the_definitions(profile: str, seed: int, longest: int) -> None:
     words, instance = web(seed, longest)
     found = instance.best(words.build(), PROFILES[profile])
-    check(found, instance.naive(naive_hierarchy(seed, longest), PROFILES[profile]))
+    check(found, naive_web(seed, longest, profile))
     pairs = len(instance.base) * len(instance.current)
     assert found.assignments <= found.examined < pairs
 
@@ -248,10 +271,10 @@ def per_object(
     ids: np.ndarray,
     parts: list[list[int]],
 ) -> BestScores:
-    concepts, edges, lattice = Concepts.of(instance.current), sparse.csr_array(instance.edges), instance.lattice
+    concepts, links, lattice = instance.concepts, instance.links, instance.lattice
     best = BestScores.none(len(instance.edges))
     for part in parts:
-        best = best_per_object(concepts.select(part), ids[part], edges, lattice, hierarchy, chosen, best)
+        best = best_per_object(concepts.select(part), ids[part], links, lattice, hierarchy, chosen, best)
     return best
 
 
@@ -297,11 +320,10 @@ def test_greedy_matchings_are_bounded_by_the_optimum(data: st.DataObject, shape:
 @in_both_orders
 def test_threads_share_a_lattice_and_copies_begin_anew() -> None:
     words, instance = web(4, 8)
-    hierarchy, lattice, edges = words.build(), instance.lattice, sparse.csr_array(instance.edges)
-    concepts = Concepts.of(instance.current)
+    hierarchy, lattice = words.build(), instance.lattice
 
     def search(base: BaseLattice) -> list[int]:
-        found = best_base_concepts(concepts, edges, base, hierarchy, SimilaritySettings()).base
+        found = best_base_concepts(instance.concepts, instance.links, base, hierarchy, SimilaritySettings()).base
         return [int(number) for number in found]
 
     expected = search(lattice)
@@ -320,10 +342,9 @@ def test_threads_share_a_lattice_and_copies_begin_anew() -> None:
 @in_both_orders
 def test_another_hierarchy_is_not_answered_from_what_is_kept() -> None:
     words, instance = web(5, 6)
-    lattice, edges, concepts = instance.lattice, sparse.csr_array(instance.edges), Concepts.of(instance.current)
     for smoothing in (0.0, 5.0, 0.0):
         changed = replace(words, smoothing=smoothing)
-        found = best_base_concepts(concepts, edges, lattice, changed.build(), SimilaritySettings())
+        found = instance.best(changed.build(), SimilaritySettings())
         check(found, instance.naive(NaiveHierarchy(changed), SimilaritySettings()))
 
 
