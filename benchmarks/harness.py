@@ -45,6 +45,9 @@ _DISTRIBUTIONS = (
 """Distributions whose versions decide a time, ours and the peers'."""
 
 
+CONTEXT = multiprocessing.get_context("spawn")
+"""How the processes of runs begin: as fresh interpreters."""
+
 _PROCESSES = Path("/proc")
 
 
@@ -224,9 +227,8 @@ def _median(runs: Sequence[Measurement]) -> Measurement:
 
 
 def _measured_apart(side: Side) -> Measurement:
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_measure, args=(side, sender))
+    receiver, sender = CONTEXT.Pipe(duplex=False)
+    process = CONTEXT.Process(target=_measure, args=(side, sender))
     process.start()
     sender.close()
     try:

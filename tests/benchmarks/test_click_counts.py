@@ -87,6 +87,7 @@ def test_what_spark_lacks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert click_counts._spark_lacks() == "pyspark is not installed"
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_a_run_compares_with_all_peers(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("duckdb")
     monkeypatch.setattr(click_counts, "QUICK_ROWS", ROWS)

@@ -38,6 +38,7 @@ def test_quick_contexts_are_small_and_of_the_same_shape() -> None:
         assert len(quick.indices) / quick.object_count == pytest.approx(len(full.indices) / full.object_count, rel=0.2)
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_a_run_compares_with_every_peer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     small_cases(monkeypatch)
     stored = closed_sets.random_context(40, 10, 0.4, seed=1)
@@ -55,6 +56,7 @@ def test_a_run_compares_with_every_peer(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert sum("stored context R (40 x 10" in result["note"] for result in results) == 1
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_an_absent_peer_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     small_cases(monkeypatch)
     monkeypatch.setattr(closed_sets, "_installed", lambda _: False)
@@ -69,6 +71,7 @@ def find_one_more(source: closed_sets.Source, min_support: int) -> Callable[[], 
     return lambda: {"concepts": found + 1}
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_a_difference_does_not_go_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fim")
     small_cases(monkeypatch)

@@ -26,6 +26,7 @@ def test_the_log_has_page_views_robots_assets_and_dirt(tmp_path: Path) -> None:
     assert 0 < sum(sum(batch.rejected.values()) for batch in batches) < LINES / 50
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_a_run_compares_with_both_peers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_ingest, "QUICK_LINES", LINES)
     results = log_ingest.run(quick=True)

@@ -82,6 +82,7 @@ def test_both_sides_learn_as_by_hand(written: Path, tmp_path: Path, monkeypatch:
         relations.check_equal(found, other)
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_a_run_compares_with_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("duckdb")
     monkeypatch.setattr(relations, "QUICK_CLICKS_ROWS", CLICKS)
@@ -93,6 +94,7 @@ def test_a_run_compares_with_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result["note"].startswith("3,000 clicks, ")
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_without_duckdb_ours_is_told_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relations, "QUICK_CLICKS_ROWS", CLICKS)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)

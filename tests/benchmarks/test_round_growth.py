@@ -33,6 +33,7 @@ def test_a_tenfold_web_may_take_little_more_than_tenfold_time(seconds: float, ex
     assert result["counts"] == {name: 10 * number for number, name in enumerate(round_growth.COUNTED)}
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_a_run_ranks_webs_of_growing_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(round_growth, "PROFILES", ("paper-2013",))
     (result,) = round_growth.run(quick=True, pages=2_000)

@@ -18,6 +18,7 @@ def test_the_peer_finds_our_scores(profile: str) -> None:
     assert similarity.our_scores(TINY, profile) == pytest.approx(expected, abs=similarity.TOLERANCE)
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_a_run_has_concepts_and_urls_of_each_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(similarity, "QUICK", TINY)
     monkeypatch.setattr(similarity, "PROFILES", {"paper-2013": similarity.PROFILES["paper-2013"]})
@@ -39,6 +40,7 @@ def test_many_assignments_miss_the_aim() -> None:
     assert slow["met"] is False
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_a_difference_does_not_go_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(similarity, "QUICK", TINY)
     monkeypatch.setattr(similarity, "our_scores", lambda _size, _profile: [2.0] * TINY.sample)

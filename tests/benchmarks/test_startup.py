@@ -7,6 +7,7 @@ import pytest
 from benchmarks import startup
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_a_run_measures_the_help_and_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(startup, "QUICK_REPEATS", 1)
     helped, ranked = startup.run(quick=True)

@@ -24,6 +24,7 @@ def test_both_sides_find_what_was_written(tmp_path: Path) -> None:
     assert warc_ingest.read_with_ours(path) == (PAGES, PAGES * LINKS_A_PAGE)
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_a_run_compares_with_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warc_ingest, "QUICK_PAGES", PAGES)
     (result,) = warc_ingest.run(quick=True)
@@ -34,6 +35,7 @@ def test_a_run_compares_with_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result["met"] == (result["ours_s"] / result["peer_s"] <= warc_ingest.AIM)
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_a_difference_does_not_go_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warc_ingest, "QUICK_PAGES", PAGES)
     monkeypatch.setattr(warc_ingest, "read_in_a_loop", find_nothing)
