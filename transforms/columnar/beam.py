@@ -13,7 +13,7 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, partialmethod
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -25,6 +25,7 @@ from apache_beam.pvalue import AsIter, PBegin, PCollection
 from apache_beam.transforms.core import get_function_args_defaults
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.typehints.decorators import IOTypeHints
+from apache_beam.typehints.native_type_compatibility import convert_to_beam_type
 from apache_beam.utils.windowed_value import WindowedValue
 
 from semrank.transforms.columnar import coder, files
@@ -73,7 +74,22 @@ def _taken(function: Callable[..., Any], names: Iterable[str]) -> frozenset[str]
 
 
 class _TableDoFn(beam.DoFn):
-    """A DoFn without state or timers."""
+    """A DoFn without state or timers; a subclass has `_results(element, sides)`."""
+
+    gives: Any = pa.Table
+    """Type of the elements of the main output."""
+
+    _tags: Sequence[str] = ()
+
+    def _results(self, element: Any, sides: Sequence[Iterable[pa.Table]]) -> Iterable[Any]:
+        raise NotImplementedError
+
+    def _process(self, element: Any, *sides: Iterable[pa.Table]) -> Iterable[Any]:
+        """The results of an element."""
+        return self._results(element, sides)
+
+    process = partialmethod(_process)
+    """The results of an element; no plain method, since Beam would parse the source of one for each step."""
 
     def __dir__(self) -> list[str]:
         """The method in whose arguments Beam may look for state and timers, four times a step; others have none."""
@@ -81,7 +97,8 @@ class _TableDoFn(beam.DoFn):
 
     def _inspect_process(self) -> tuple[list[str], list[Any]]:
         """Names and defaults of the arguments; Beam would inspect them ten times a step."""
-        return _own_arguments(type(self).process)
+        kind: Any = type(self)
+        return _process_arguments(kind)
 
     def _inspect_process_batch(self) -> tuple[list[str], list[Any]]:
         return ["batch"], []
@@ -92,15 +109,24 @@ class _TableDoFn(beam.DoFn):
     _inspect_start_bundle = _inspect_finish_bundle = _inspect_teardown = _inspect_setup
 
     def default_type_hints(self) -> IOTypeHints:
-        """None: Beam would read the annotation of a variable number of side inputs as that of one tuple."""
-        return IOTypeHints.empty()
+        """The types of the outputs; Beam would read the annotation of the side inputs as that of one tuple."""
+        return _given(self.gives, tuple(tag for tag in self._tags if tag != MAIN))
 
 
 @functools.cache
-def _own_arguments(method: Callable[..., Any]) -> tuple[list[str], list[Any]]:
-    """Names and defaults of the arguments of a method without `self`."""
-    names, defaults = get_function_args_defaults(method)
+def _process_arguments(kind: type[Any]) -> tuple[list[str], list[Any]]:
+    """Names and defaults of the arguments of `process` of a kind of functions, without `self`."""
+    names, defaults = get_function_args_defaults(kind.process)
     return names[1:], defaults
+
+
+@functools.cache
+def _given(main: Any, tags: Sequence[str]) -> IOTypeHints:
+    """Type hints of outputs; made once, as Beam formats a trace of the calls for each.
+
+    Outputs without a type hint of their own would be pickled, each slice with its whole parent table.
+    """
+    return IOTypeHints.empty().with_output_types(convert_to_beam_type(main), **dict.fromkeys(tags, pa.Table))
 
 
 class _StageMetrics:
@@ -186,13 +212,6 @@ class _StageDoFn(_TableDoFn):
         self._streams = streams
         self._side_names, self._tags = tuple(sides), tuple(tags)
         self._metrics = _StageMetrics.of(stage)
-
-    def process(self, element: Any, *sides: Iterable[pa.Table]) -> Iterable[Any]:
-        """The results of an element; in one line, since Beam parses the source of this method for each step."""
-        return self._results(element, sides)
-
-    def _results(self, element: Any, sides: Sequence[Iterable[pa.Table]]) -> Iterable[Any]:
-        raise NotImplementedError
 
     def hold_broadcast(self, sides: Sequence[Iterable[pa.Table]]) -> None:
         """Prepares the broadcast tables for all bundles of this function; otherwise each bundle prepares them."""
@@ -302,6 +321,8 @@ class _KeyDoFn(_TableDoFn):
     rows, whose fixed cost is larger than that of the rows.
     """
 
+    gives = tuple[int, pa.Table]
+
     def __init__(self, stage: str, column: str, partitions: int | None, name: str, combine: Combine | None) -> None:
         self._column, self._partitions, self._name, self._combine = column, partitions, name, combine
         self._metrics = _StageMetrics.of(stage)
@@ -310,10 +331,7 @@ class _KeyDoFn(_TableDoFn):
         self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0
 
-    def process(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        return self._added(table)
-
-    def _added(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    def _results(self, table: pa.Table, _: Any) -> Iterator[tuple[int, pa.Table]]:
         self._waiting.append(table)
         self._waiting_bytes += table.nbytes
         if self._waiting_bytes >= CUT_BYTES:
@@ -377,14 +395,10 @@ class _GatherDoFn(_StageDoFn):
 
 
 def _apply(elements: Collection, label: str, fn: beam.DoFn, sides: Iterable[Collection], tags: Sequence[str]) -> Any:
-    # Outputs without a type hint of their own would be pickled, each slice with its whole parent table.
-    further = [tag for tag in tags if tag != MAIN]
-    step = beam.ParDo(fn, *[AsIter(side) for side in sides]).with_output_types(
-        pa.Table, **dict.fromkeys(further, pa.Table)
-    )
+    step = beam.ParDo(fn, *[AsIter(side) for side in sides])
     if not tags:
         return elements | label >> step
-    return elements | label >> step.with_outputs(*further, main=MAIN)
+    return elements | label >> step.with_outputs(*[tag for tag in tags if tag != MAIN], main=MAIN)
 
 
 def limit_memory(pipeline: beam.Pipeline, worker_memory: int | None) -> None:
@@ -483,10 +497,7 @@ class MergePartitions(beam.PTransform[Any, Any]):
 
     def expand(self, inputs: Mapping[str, Collection]) -> Any:
         """Applies the step."""
-        keyed = [
-            tables | f"key {name}" >> beam.ParDo(self._keying(name)).with_output_types(tuple[int, pa.Table])
-            for name, tables in inputs.items()
-        ]
+        keyed = [tables | f"key {name}" >> beam.ParDo(self._keying(name)) for name, tables in inputs.items()]
         grouped = keyed | "flatten" >> beam.Flatten() | "exchange" >> beam.GroupByKey()
         fn = _MergeDoFn(self._stage, self._function, tuple(inputs), sides=tuple(self._sides), **self._options)
         return _apply(grouped, "merge", fn, self._sides.values(), self._options["tags"])
@@ -559,9 +570,9 @@ class ReadParquet(beam.PTransform[Any, Any]):
         return (  # type: ignore[no-any-return]
             begin
             | "files" >> beam.Create(self._paths).with_output_types(str)
-            | "row groups" >> beam.ParDo(self._list).with_output_types(tuple[str, int, int])
+            | "row groups" >> beam.ParDo(self._list)
             | "spread" >> beam.Reshuffle()
-            | "read" >> beam.ParDo(self._fn).with_output_types(pa.Table)
+            | "read" >> beam.ParDo(self._fn)
         )
 
 
@@ -576,7 +587,9 @@ class RowGroup(NamedTuple):
 class _ListDoFn(_TableDoFn):
     """Lists the row groups of a file."""
 
-    def process(self, path: str) -> Iterator[RowGroup]:
+    gives = tuple[str, int, int]
+
+    def _results(self, path: str, _: Any) -> Iterator[RowGroup]:
         with open_stored(path) as file:
             for number in range(file.num_row_groups):
                 yield RowGroup(path, number, file.metadata.row_group(number).total_byte_size)
