@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -93,19 +94,44 @@ class RunMetrics:
 class BuildOptions(PipelineOptions):
     """Beam's options with cached views: each transform uses several, and each parses all flags."""
 
+    _flags: list[str]
+
     def view_as(self, cls: type[View]) -> View:
         """The options of a class; all views share their values."""
         views: dict[type[PipelineOptions], Any] = self.__dict__.setdefault("_views", {})
         if cls not in views:
-            views[cls] = super().view_as(cls)
+            views[cls] = self._view(cls)
         view: View = views[cls]
+        return view
+
+    def _view(self, cls: type[View]) -> View:
+        key: tuple[Any, ...] = (cls, tuple(self._flags))
+        parsed, names = _parsed(*key)
+        view = _bare(cls, self._flags, parsed, self._all_options)
+        for name in names:
+            if name not in self._all_options:
+                self._all_options[name] = copy.deepcopy(getattr(parsed, name))
+        # Beam collects and sorts the names at each access to an option.
+        view.__dict__["_visible_option_list"] = partial(list, names)
         return view
 
     def __deepcopy__(self, memo: dict[int, Any]) -> BuildOptions:
         """The same options without the views: Beam parses all flags once more for each view that it copies."""
-        copied = BuildOptions(self._flags)
-        copied._all_options.update(copy.deepcopy(self._all_options, memo))
-        return copied
+        return _bare(BuildOptions, self._flags, self._visible_options, copy.deepcopy(self._all_options, memo))
+
+
+def _bare(cls: type[View], flags: list[str], parsed: argparse.Namespace, values: dict[str, Any]) -> View:
+    """Options of a class whose flags have been parsed, with the values that all views share."""
+    view = cls.__new__(cls)
+    view._flags, view._visible_options, view._all_options = flags, parsed, values
+    return view
+
+
+@functools.cache
+def _parsed(cls: type[PipelineOptions], flags: Sequence[str]) -> tuple[argparse.Namespace, Sequence[str]]:
+    """The options of a class that some flags give, and their names; a process parses them once for all pipelines."""
+    options = cls(flags)
+    return options._visible_options, options._visible_option_list()
 
 
 def beam_options(beam_arguments: Sequence[str]) -> PipelineOptions:
