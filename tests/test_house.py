@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -41,15 +43,47 @@ COMPILED = "transforms/lattice/closed_sets_numba.py"
 """Numba counts a reference each time an array is read from a tuple, so its functions take arrays one by one."""
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for package in ("schemas", "transforms", "pipelines"):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+def paths(*packages: str) -> list[str]:
+    """Of the Python files in folders, from the root on."""
+    return [
+        path.relative_to(ROOT).as_posix() for package in packages for path in sorted((ROOT / package).rglob("*.py"))
+    ]
 
 
-def imports(tree: ast.Module) -> Iterator[str]:
-    """Names of what a module imports, those of this project without the leading `semrank.`."""
-    return (name.removeprefix("semrank.") for name in full_imports(tree))
+class Function(NamedTuple):
+    """A function of a module."""
+
+    name: str
+    lines: int
+    parameters: int
+
+
+class Module(NamedTuple):
+    """What the rules need to know of a module; its tree is much larger.
+
+    Attributes:
+        full_imports: names of what it imports.
+        functions: its functions, methods and inner ones too.
+    """
+
+    full_imports: frozenset[str]
+    functions: tuple[Function, ...]
+
+    def imports(self) -> set[str]:
+        """Names of what it imports, those of this project without the leading `semrank.`."""
+        return {name.removeprefix("semrank.") for name in self.full_imports}
+
+
+@cache
+def module_of(path: str) -> Module:
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return Module(
+        frozenset(full_imports(tree)),
+        tuple(
+            Function(each.name, (each.end_lineno or 0) - each.lineno + 1, len(parameters(each)))
+            for each in functions(tree)
+        ),
+    )
 
 
 def full_imports(tree: ast.Module) -> Iterator[str]:
@@ -63,25 +97,21 @@ def full_imports(tree: ast.Module) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-MODULES = list(modules())
+MODULES = paths("schemas", "transforms", "pipelines")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for name in CHECKOUT for path in sorted((ROOT / name).rglob("*.py"))],
-    ids=lambda path: path.relative_to(ROOT).as_posix(),
-)
-def test_packages_are_imported_by_their_full_name(path: Path) -> None:
+@pytest.mark.parametrize("path", paths(*CHECKOUT))
+def test_packages_are_imported_by_their_full_name(path: str) -> None:
     """Under two names a module would be loaded twice, with two classes of each exception."""
-    names = {name.split(".")[0] for name in full_imports(ast.parse(path.read_text(encoding="utf-8")))}
+    names = {name.split(".")[0] for name in module_of(path).full_imports}
     assert not names & {"schemas", "transforms", "pipelines"}
 
 
-@pytest.mark.parametrize(("path", "tree"), MODULES, ids=[path for path, _ in MODULES])
-def test_imports_go_one_way(path: str, tree: ast.Module) -> None:
+@pytest.mark.parametrize("path", MODULES)
+def test_imports_go_one_way(path: str) -> None:
     package, *rest = path.split("/")
     allowed = {"schemas": {"schemas"}, "transforms": {"schemas", "transforms"}}.get(package)
-    names = set(imports(tree))
+    names = module_of(path).imports()
     own = {name.split(".")[0] for name in names} & {"schemas", "transforms", "pipelines", "tests", "benchmarks"}
     assert own <= (allowed or {"schemas", "transforms", "pipelines"})
     if package == "transforms" and len(rest) > 1:
@@ -92,15 +122,15 @@ def test_imports_go_one_way(path: str, tree: ast.Module) -> None:
                 assert ROOMS.index(parts[1]) <= ROOMS.index(room), f"{path} imports {name}"
 
 
-@pytest.mark.parametrize(("path", "tree"), MODULES, ids=[path for path, _ in MODULES])
-def test_beam_is_imported_by_steps_alone(path: str, tree: ast.Module) -> None:
-    uses_beam = any(name.split(".")[0] == "apache_beam" for name in imports(tree))
+@pytest.mark.parametrize("path", MODULES)
+def test_beam_is_imported_by_steps_alone(path: str) -> None:
+    uses_beam = any(name.split(".")[0] == "apache_beam" for name in module_of(path).imports())
     assert not uses_beam or path.startswith("pipelines/") or path in BEAM_MODULES
 
 
 def test_no_kernel_reaches_beam() -> None:
     """Nor by way of another module, but for the exceptions; an exception that is none any more has to go."""
-    imported = {path: set(imports(tree)) for path, tree in MODULES if not path.startswith("pipelines/")}
+    imported = {path: module_of(path).imports() for path in MODULES if not path.startswith("pipelines/")}
     names = {path: path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for path in imported}
     reaching = {path for path, found in imported.items() if any(name.split(".")[0] == "apache_beam" for name in found)}
     before: set[str] = set()
@@ -125,12 +155,11 @@ def parameters(function: ast.FunctionDef) -> list[str]:
     return [each.arg for each in (*own.posonlyargs, *own.args, *own.kwonlyargs) if each.arg not in ("self", "cls")]
 
 
-@pytest.mark.parametrize(("path", "tree"), MODULES, ids=[path for path, _ in MODULES])
-def test_functions_are_short(path: str, tree: ast.Module) -> None:
-    for function in functions(tree):
-        lines = (function.end_lineno or 0) - function.lineno + 1
-        assert path == COMPILED or lines <= MOST_LINES, function.name
-        assert path == COMPILED or len(parameters(function)) <= MOST_PARAMETERS, function.name
+@pytest.mark.parametrize("path", MODULES)
+def test_functions_are_short(path: str) -> None:
+    for function in module_of(path).functions:
+        assert path == COMPILED or function.lines <= MOST_LINES, function.name
+        assert path == COMPILED or function.parameters <= MOST_PARAMETERS, function.name
 
 
 def only_renames(function: ast.FunctionDef) -> bool:
