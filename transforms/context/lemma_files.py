@@ -18,6 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import simplemma
 import xxhash
 from simplemma.strategies.dictionaries import DefaultDictionaryFactory
@@ -103,18 +105,17 @@ def write_dictionary(path: Path, dictionary: Mapping[str, str]) -> None:
     Raises:
         OSError: the file can't be written.
     """
-    keys = [key.encode() for key in dictionary]
-    entries = [key + b"\0" + lemma.encode() for key, lemma in zip(keys, dictionary.values(), strict=True)]
-    hashes = np.fromiter(map(xxhash.xxh3_64_intdigest, keys), dtype="<u8", count=len(keys))
+    words = list(dictionary)
+    hashes = np.fromiter(map(xxhash.xxh3_64_intdigest, map(str.encode, words)), dtype="<u8", count=len(words))
     order = np.argsort(hashes, kind="stable")
-    starts = np.zeros(len(keys) + 1, dtype="<u8")
-    np.cumsum(np.fromiter(map(len, entries), dtype="<u8", count=len(entries))[order], out=starts[1:])
-    content = b"".join(entries[position] for position in order.tolist())
+    columns = [pa.array(texts, pa.large_string()) for texts in (words, map(dictionary.get, words))]
+    entries = pc.binary_join_element_wise(*columns, pa.scalar("\0", pa.large_string())).take(pa.array(order))
+    _, starts, content = entries.buffers()
     handle, draft = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(MAGIC + len(keys).to_bytes(8, "little"))
-            stream.writelines((hashes[order].tobytes(), starts.tobytes(), content))
+            stream.write(MAGIC + len(words).to_bytes(8, "little"))
+            stream.writelines((hashes[order].tobytes(), starts, content))
         Path(draft).replace(path)
     except BaseException:
         Path(draft).unlink()
