@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from apache_beam.io.aws.clients.s3 import boto3_client
+from apache_beam.options.pipeline_options import PipelineOptions
 
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar import files
@@ -63,3 +66,19 @@ def test_of_many_writers_at_once_one_wins(store: Store) -> None:
         won = list(pool.map(lambda name: create_object(store.path("many/manifest.json"), name), names))
     assert won.count(True) == 1
     assert store.objects("many/") == {"manifest.json": names[won.index(True)]}
+
+
+def test_a_process_makes_one_s3_client_for_the_same_options() -> None:
+    """Each client of Beam's is one stream's; what they share serves threads, but never two processes."""
+    pytest.importorskip("boto3")
+    options = PipelineOptions(["--s3_region_name=eu-west-1"])
+    one, other = boto3_client.Client(options), boto3_client.Client(options)
+    assert one is not other
+    assert one.client is other.client
+    assert boto3_client.Client({"s3_region_name": "eu-west-2"}).client is not one.client
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        assert pool.submit(_shared_identity, options).result() != id(one.client)
+
+
+def _shared_identity(options: PipelineOptions) -> int:
+    return id(boto3_client.Client(options).client)
