@@ -23,8 +23,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
-import pyarrow as pa
-
 from semrank.transforms.crawls.bounded import UnreadableError, read_page
 from semrank.transforms.crawls.html import (
     MAX_TEXT_CHARS,
@@ -52,7 +50,7 @@ from semrank.transforms.streams.json_lines import BRACKETS, parse_objects, read_
 from semrank.transforms.streams.languages import language_code
 from semrank.transforms.streams.quotes import quote_page_line
 from semrank.transforms.streams.texts import well_formed
-from semrank.transforms.streams.times import written_times
+from semrank.transforms.streams.times import written_time
 from semrank.transforms.streams.urls import canonical_url
 
 STAGE = "scrapy"
@@ -249,5 +247,4 @@ def _strings(value: Any) -> list[str]:
 def _time(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    moments = written_times(pa.array([str(value).encode("utf-8", "replace")], pa.binary()))
-    return moments.cast(pa.int64())[0].as_py()  # type: ignore[no-any-return]
+    return written_time(str(value).encode("utf-8", "replace"))

@@ -26,7 +26,14 @@ from semrank.transforms.streams.lines import is_compressed
 from semrank.transforms.streams.quotes import without_addresses
 from semrank.transforms.streams.spans import Spans, find_lines, separate, slices, value_spans
 from semrank.transforms.streams.texts import Memo, chinese, decode
-from semrank.transforms.streams.times import apache_times, date_in_name, dense_times, spaced_times, written_times
+from semrank.transforms.streams.times import (
+    apache_times,
+    date_in_name,
+    dense_times,
+    spaced_times,
+    written_time,
+    written_times,
+)
 from semrank.transforms.streams.urls import host_of
 from tests.support.logs import BROWSER
 
@@ -109,6 +116,7 @@ def test_requests_are_split_at_method_and_protocol(requests: list[bytes]) -> Non
 
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=UTC)
 MOMENTS = st.datetimes(datetime.datetime(1970, 1, 2), datetime.datetime(2261, 1, 1))
 
 
@@ -122,8 +130,12 @@ def test_times_are_what_the_calendar_says(moment: datetime.datetime, zone: int) 
     assert spaced_times(binary(f"{moment:%Y-%m-%d %H:%M:%S}".encode())).to_pylist() == [utc]
     assert dense_times(binary(f"{moment:%Y%m%d%H%M%S}".encode())).to_pylist() == [utc]
     exact = moment.replace(tzinfo=aware.tzinfo)
-    written = written_times(binary(text.encode(), exact.isoformat().encode(), f"{moment:%Y%m%d%H%M%S}".encode()))
-    assert written.to_pylist() == [aware, exact, utc]
+    values = [text, exact.isoformat(), f"{moment:%Y%m%d%H%M%S}", f"{moment:%Y-%m-%d %H:%M:%S}", moment.isoformat()]
+    written = [aware, exact, utc, utc, moment.replace(tzinfo=UTC)]
+    assert written_times(binary(*(value.encode() for value in values))).to_pylist() == written
+    assert [written_time(value.encode()) for value in values] == [
+        (time - EPOCH) // datetime.timedelta(microseconds=1) for time in written
+    ]
 
 
 @pytest.mark.parametrize(
@@ -141,11 +153,13 @@ def test_what_is_no_time_is_null(text: str) -> None:
     value = binary(text.encode(), None)
     for parse in (apache_times, dense_times, spaced_times, written_times):
         assert parse(value).to_pylist() == [None, None]
+    assert written_time(text.encode()) is None
 
 
 def test_times_may_be_numbers() -> None:
     moment = datetime.datetime(2013, 10, 10, 14, 52, 0, 250_000, tzinfo=UTC)
     assert written_times(binary(b"1381416720.25", b"1381416720250")).to_pylist() == [moment, moment]
+    assert written_time(b"1381416720.25") == written_time(b"1381416720250") == 1_381_416_720_250_000
     walls = (b"2013/10/10 14:52:00.25", b"2013/10/10 14:52:00.250000000")  # Caddy's docs, `time_format`: in UTC
     assert written_times(binary(*walls, b"2013/10/10")).to_pylist() == [
         moment,

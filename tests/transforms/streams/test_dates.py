@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from semrank.transforms.streams.dates import microseconds
-from semrank.transforms.streams.times import written_times
+from semrank.transforms.streams.times import written_time, written_times
 
 DATES = [
     ("2024-05-01T10:00:00Z", "2024-05-01T10:00:00"),
@@ -65,3 +65,4 @@ def test_dates_of_archives(text: str, moment: str | None) -> None:
 @pytest.mark.parametrize(("text", "moment"), DATES)
 def test_dates_of_logs_are_the_same(text: str, moment: str | None) -> None:
     assert written_times(pa.array([text.encode()])).to_pylist() == [expected(moment)]
+    assert written_time(text.encode()) == microseconds(text)
