@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.replay.web import Web
 from tests.support.small_crawls import WORDS, Crawl, Page
 from tests.support.snapshots import table_of
+
+article_web = cache(ranking.article_web)
+"""Articles are generated once: their vocabulary is that of a dictionary of English."""
 
 
 def test_topics_are_leaves_of_a_fitting_size_in_turn() -> None:
@@ -55,7 +59,7 @@ def test_an_evaluation_as_a_table() -> None:
 @pytest.fixture(scope="module")
 def facts() -> Facts:
     """The facts of a few articles; nobody clicks in them, and no text of a candidate is known."""
-    pages, links = ranking.article_web(60)
+    pages, links = article_web(ranking.QUICK_ARTICLES)
     ids = text_ids(pages["url"])
     web = Web.of_tables(pages, links, CLICKS.empty())
     return web.facts(seeds=ids[:4], harvested=ids[:50], current=ids[50:], content_known=False)
@@ -133,24 +137,30 @@ def test_parts_that_change_nothing_have_no_row() -> None:
 
 
 def test_generated_articles_link_to_each_other() -> None:
-    pages, links = ranking.article_web(5)
-    assert pages.num_rows == 5
+    pages, links = article_web(ranking.QUICK_ARTICLES)
+    assert pages.num_rows == ranking.QUICK_ARTICLES
     known = set(pages["url"].to_pylist())
     assert set(links["source_url"].to_pylist()) == known
     assert set(links["target_url"].to_pylist()) <= known
 
 
-def test_a_ranking_is_timed_in_both_modes() -> None:
+def test_a_ranking_is_timed_in_both_modes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranking, "article_web", article_web)
+    monkeypatch.setattr(ranking, "REPEATS", 1)
     results = ranking.run(quick=True)
     assert [result["note"].split()[0] for result in results] == ["frontier", "content"]
     assert all(result["ours_s"] and result["peer_s"] for result in results)
 
 
-def test_the_quick_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_quick_evaluation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     only = [
         word for name in ("focused", "keyword", "omniscient", "hits, topic's subgraph") for word in ("--only", name)
     ]
     # Some parts of each ranker; the tests of variants run them all.
+    few = {name: rank for name, rank in ranking.variants().items() if name in ("focused", "- anchor", "- anchor-topic")}
+    monkeypatch.setattr(ranking, "variants", lambda: few)
     assert ranking.main(["--quick", "--part", "an", "--output", str(tmp_path), *only]) == 0
     shown = capsys.readouterr().out
     assert "sample topics" in shown
