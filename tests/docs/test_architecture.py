@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from docs.architecture import PAGE, drawing, with_drawing
+from tests.support.sample import ingest_sample
 from tests.test_house import BEAM_MODULES, ROOMS
 
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
-def test_the_drawing_is_the_plan_of_a_round(chain: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_drawing_is_the_plan_of_a_round(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ingest_sample(tmp_path)
     monkeypatch.chdir(tmp_path)
-    drawn = drawing(str(chain / "snapshot"), str(chain / "web/seeds.txt"))
+    drawn = drawing("snapshot", "web/seeds.txt")
     assert drawn.startswith("flowchart TD\n")
     assert with_drawing(TEXT, drawn) == TEXT, "`python -m docs.architecture` makes the drawing anew"
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -55,37 +56,37 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-def environment(extended: Path) -> dict[str, str]:
-    # Without compiled modules each command compiles all of the copy.
-    return os.environ | {"PYTHONPATH": str(extended), "PYTHONDONTWRITEBYTECODE": ""}
+@pytest.fixture(scope="module")
+def programs(extended: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a `semrank` and a `python` that find the program in its copy."""
+    folder = tmp_path_factory.mktemp("programs")
+    with served(folder, extended):
+        yield folder
 
 
-def test_the_commands_of_the_page_run(extended: Path, tmp_path: Path) -> None:
-    """The commands find the program in its copy; what is generated is made there."""
-    programs, folder = tmp_path / "programs", tmp_path / "folder"
-    programs.mkdir()
-    folder.mkdir()
-    variables = environment(extended) | {"PATH": f"{programs}:/usr/bin:/bin"}
-    with served(programs, extended):
-        for block in blocks_of(PAGE):
-            place = extended if block.marker == "extending:generated" else folder
-            done = run_script(block.script, place, variables, 300)
-            assert done.returncode == 0, done.stderr
+def test_the_commands_of_the_page_run(extended: Path, programs: Path, tmp_path: Path) -> None:
+    """What is generated is made in the copy."""
+    variables = os.environ | {"PATH": f"{programs}:/usr/bin:/bin"}
+    for block in blocks_of(PAGE):
+        place = extended if block.marker == "extending:generated" else tmp_path
+        done = run_script(block.script, place, variables, 300)
+        assert done.returncode == 0, done.stderr
     for name in ("docs/reference.md", "deploy/dataflow/metadata.json"):
         assert "jaccard" in (extended / name).read_text(encoding="utf-8")
-    urls = pq.read_table(folder / "round-jaccard" / "frontier", columns=["url", "selected"]).to_pylist()
+    urls = pq.read_table(tmp_path / "round-jaccard" / "frontier", columns=["url", "selected"]).to_pylist()
     selected = [row["url"] for row in urls if row["selected"]]
     assert selected
-    assert (folder / "frontier.curl").read_text(encoding="utf-8") == "".join(f'url = "{url}"\n' for url in selected)
-    clicks = pq.read_table(folder / "snapshot-helpdesk" / "clicks").to_pylist()
+    assert (tmp_path / "frontier.curl").read_text(encoding="utf-8") == "".join(f'url = "{url}"\n' for url in selected)
+    clicks = pq.read_table(tmp_path / "snapshot-helpdesk" / "clicks").to_pylist()
     assert [(row["query"], row["url"]) for row in clicks] == [("kestrel", "https://birds.example/raptors/kestrel.html")]
 
 
-def test_the_tests_of_the_page_pass(extended: Path) -> None:
+def test_the_tests_of_the_page_pass(extended: Path, programs: Path) -> None:
     tests = [name for name, _ in FILES if name.startswith("tests/")]
     assert len(tests) == 3
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests, *SHARED_TESTS]
-    done = subprocess.run(command, cwd=extended, env=environment(extended), capture_output=True, text=True, check=False)
+    command = [programs / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    call = [*command, *tests, *SHARED_TESTS]
+    done = subprocess.run(call, cwd=extended, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 

@@ -1,7 +1,7 @@
 """Runs commands without starting an interpreter for each: one process imports the program, and forks for every command.
 
 `served` starts it and writes a `semrank` for shells, which hands its arguments, its folder and its three streams over,
-and ends with the exit status that it gets back.
+and ends with the exit status that it gets back. `python -m MODULE` is served alike, any other `python` starts one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import gc
 import importlib
 import json
 import os
+import runpy
 import socket
 import subprocess
 import sys
@@ -27,9 +28,12 @@ MESSAGE_BYTES = 1 << 16
 _SHIM = """\
 #!{python} -IS
 import json, os, socket, sys
+program, arguments = os.path.basename(sys.argv[0]), sys.argv[1:]
+if program == "python" and arguments[:1] != ["-m"]:
+    os.execv({python!r}, [{python!r}, *arguments])
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
-    message = json.dumps({{"folder": os.getcwd(), "arguments": sys.argv[1:]}}).encode()
+    message = json.dumps({{"folder": os.getcwd(), "program": program, "arguments": arguments}}).encode()
     socket.send_fds(server, [message], [0, 1, 2])
     sys.exit(int(server.recv(16) or b"70"))
 """
@@ -41,9 +45,8 @@ def served(folder: Path, root: Path) -> Iterator[None]:
     address = str(folder / "socket")
     environment = os.environ | {"PYTHONPATH": str(root)}
     server = subprocess.Popen([sys.executable, __file__, address], cwd=root, env=environment)
-    shim = _SHIM.format(python=sys.executable, address=address)
-    for name, text in {"semrank": shim, "python": f'#!/bin/sh\nexec "{sys.executable}" "$@"\n'}.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    for name in ("semrank", "python"):
+        (folder / name).write_text(_SHIM.format(python=sys.executable, address=address), encoding="utf-8")
         (folder / name).chmod(0o755)
     try:
         while not Path(address).exists():
@@ -90,7 +93,7 @@ def _command(connection: socket.socket) -> None:
         os.close(stream)
     os.chdir(asked["folder"])
     try:
-        status = cli.main(asked["arguments"])
+        status = cli.main(asked["arguments"]) if asked["program"] == "semrank" else _module(*asked["arguments"][1:])
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else 1
     except BaseException as error:
@@ -100,6 +103,13 @@ def _command(connection: socket.socket) -> None:
     sys.stderr.flush()
     connection.sendall(str(status).encode())
     os._exit(0)
+
+
+def _module(name: str, *arguments: str) -> int:
+    """Runs a module as `python -m` does; gives the exit status."""
+    sys.argv, sys.path[0] = [name, *arguments], str(Path.cwd())
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
+    return 0
 
 
 if __name__ == "__main__":
