@@ -50,7 +50,7 @@ from semrank.transforms.ranking.exact_sums import Moments, fixed, product_limbs,
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
 from semrank.transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
-from semrank.transforms.ranking.topic_lattice import told_words
+from semrank.transforms.ranking.topic_words import words_of_others
 from semrank.transforms.ranking.vectors import (
     GRADE_BITS,
     LEAD_WEIGHT,
@@ -190,7 +190,7 @@ class Part:
     @cached_property
     def told(self) -> sparse.csr_array:
         """Vectors of the words of links to the URLs and of queries, CSR float64[n, v]."""
-        return word_vectors(told_words(self.known), self._idf)
+        return word_vectors(words_of_others(self.known), self._idf)
 
     @cached_property
     def features(self) -> dict[str, sparse.csr_array]:

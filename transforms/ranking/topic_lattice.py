@@ -41,7 +41,7 @@ A URL's reason is the base concept whose own keywords contribute most, with the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -74,7 +74,7 @@ from semrank.transforms.ranking.exact_sums import SUM_SCHEMA, fixed, sum_bits
 from semrank.transforms.ranking.facts import Facts, inverse_document_frequency
 from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
 from semrank.transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
-from semrank.transforms.ranking.topic_words import Vocabulary, page_words
+from semrank.transforms.ranking.topic_words import Vocabulary, page_words, words_of_others
 from semrank.transforms.ranking.vectors import (
     GRADE_BITS,
     LEAD_WEIGHT,
@@ -162,13 +162,6 @@ def counted_words(known: Descriptions) -> sparse.csr_array:
     return counts
 
 
-def told_words(known: Descriptions) -> sparse.csr_array:
-    """Occurrences of the words about a URL, whether its content is known or not, CSR int64[n, v]."""
-    nobody = np.zeros(len(known), dtype=np.bool_)
-    nothing = sparse.csr_array(known.text.shape, dtype=np.int64)
-    return page_words(replace(known, described=nobody, text=nothing))
-
-
 def part_size(known: Descriptions) -> pa.Table:
     """Size of a part of the known URLs, a table of `SIZE_SCHEMA` with one row."""
     return size_by_flags(seed=known.seed, harvested=known.harvested, described=known.described, current=known.current)
@@ -246,7 +239,7 @@ def near_objects(known: Descriptions, lattice: TopicLattice) -> pa.Table:
 
 def told_sums(known: Descriptions, collection: Collection) -> pa.Table:
     """Sums over the URLs to rank of a part for `everywhere`, a table of `SUM_SCHEMA`: a slot is a word."""
-    values = word_vectors(told_words(known.select(_plain(known))), collection.idf)
+    values = word_vectors(words_of_others(known.select(_plain(known))), collection.idf)
     words, number = np.unique(values.indices.astype(np.int64), return_inverse=True)
     sums = np.zeros(len(words), dtype=np.int64)
     np.add.at(sums, number, fixed(values.data, sum_bits(collection.plain)))
@@ -263,7 +256,7 @@ def word_weights(lattice: TopicLattice) -> pa.Table:
 def _object_table(rows: Descriptions, likeness: Int64s) -> pa.Table:
     contexts = [
         list_column(pa.array(values.astype(np.int64)), counts.indptr.astype(np.int64))
-        for counts in (counted_words(rows), told_words(rows))
+        for counts in (counted_words(rows), words_of_others(rows))
         for values in (counts.indices, counts.data)
     ]
     return pa.table([pa.array(rows.url), pa.array(rows.seed), pa.array(likeness), *contexts], schema=OBJECT_SCHEMA)

@@ -21,6 +21,7 @@ from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.reasons import Term
 from semrank.transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
+from semrank.transforms.ranking.vectors import with_data
 
 WORD_COUNT_SCHEMA = pa.schema([pa.field("word", pa.int64()), pa.field("count", pa.int64())])
 """How often a word, by its number, occurs in the seeds."""
@@ -31,10 +32,22 @@ SIZE_SCHEMA = pa.schema([pa.field("urls", pa.int64()), pa.field("words", pa.int6
 
 def page_words(descriptions: Descriptions) -> sparse.csr_array:
     """Occurrences of words that a URL is judged by, CSR int64[n, v] with ascending word numbers and no zeros."""
-    clicked = (descriptions.query > 0).astype(np.int64)
-    from_others = sparse.csr_array(descriptions.anchor + descriptions.around + clicked)
-    from_others.data *= np.repeat(~descriptions.described, np.diff(from_others.indptr))
-    words = sparse.csr_array(descriptions.text + from_others)
+    if descriptions.described.all():
+        words = descriptions.text.copy()
+    else:
+        from_others = words_of_others(descriptions)
+        from_others.data *= np.repeat(~descriptions.described, np.diff(from_others.indptr))
+        words = sparse.csr_array(descriptions.text + from_others)
+    words.sum_duplicates()
+    words.eliminate_zeros()
+    return words
+
+
+def words_of_others(descriptions: Descriptions) -> sparse.csr_array:
+    """Occurrences of words about a URL, whether its content is known or not, in the form of `page_words`."""
+    query = descriptions.query
+    clicked = with_data(query, (query.data > 0).astype(np.int64))
+    words = sparse.csr_array(descriptions.anchor + descriptions.around + clicked)
     words.sum_duplicates()
     words.eliminate_zeros()
     return words

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import Float64s
+from semrank.transforms.columnar.arrays import Float64s, Int64s
 
 LEAD_WEIGHT = 3
 """What an occurrence among the first words counts beside itself."""
@@ -23,7 +23,7 @@ def word_vectors(counts: sparse.csr_array, idf: Float64s) -> sparse.csr_array:
     return unit_rows(counts, logarithms[counts.data] * idf[counts.indices])
 
 
-def with_data(matrix: sparse.csr_array, data: Float64s) -> sparse.csr_array:
+def with_data(matrix: sparse.csr_array, data: Float64s | Int64s) -> sparse.csr_array:
     """A matrix with other values at the same places."""
     return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
@@ -35,7 +35,8 @@ def weighted(matrix: sparse.csr_array, weights: Float64s) -> sparse.csr_array:
 
 def row_sums(matrix: sparse.csr_array, data: Float64s) -> Float64s:
     """Sums of rows, added from left to right, float64[n]."""
-    return np.asarray(with_data(matrix, data) @ np.ones(matrix.shape[1]), dtype=np.float64)
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return np.asarray(np.bincount(rows, weights=data, minlength=matrix.shape[0]), dtype=np.float64)
 
 
 def divided(matrix: sparse.csr_array, data: Float64s, squares: Float64s) -> sparse.csr_array:
