@@ -125,7 +125,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command that the arguments name; returns the exit status."""
+    """Runs the command that the arguments name (of the process if None); returns the exit status."""
+    own_process = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     parser = _Parser(
         prog="semrank",
@@ -148,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.command not in COMMANDS:
         hint = meant(parsed.command, COMMANDS)
         parser.error(f"unknown command '{parsed.command}'{hint}, expected one of {', '.join(COMMANDS)}")
-    return command_main(parsed.command, arguments[head + 1 :])
+    return command_main(parsed.command, arguments[head + 1 :], own_process=own_process)
 
 
 def console() -> NoReturn:
@@ -172,14 +173,19 @@ def _overview() -> str:
     )
 
 
-def command_main(command: str, arguments: Sequence[str] | None = None) -> int:
-    """Runs one command with its own arguments (of the process if None); returns the exit status."""
+def command_main(command: str, arguments: Sequence[str] | None = None, *, own_process: bool = False) -> int:
+    """Runs one command with its own arguments (of the process if None); returns the exit status.
+
+    A process that does nothing else never searches for garbage in what it has imported.
+    """
     interrupted = partial(_complain, f"semrank {command}: {_INTERRUPTED}")
     with visible_output():
         try:
             # A library may swallow an interrupt while it is imported.
             with ending_soon(interrupted, INTERRUPTED):
                 module = _imported(command)
+            if own_process or arguments is None:
+                gc.freeze()
             return _run_command(command, module, arguments)
         except KeyboardInterrupt:
             interrupted()
