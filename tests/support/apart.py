@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import multiprocessing
 import resource
 import time
@@ -9,9 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 MEBIBYTE = 1 << 20
+
+PIECE_BYTES = 1 << 18
+"""Bytes of repetitions that are in memory at once."""
 
 HARD_LIMIT_BYTES = 3 << 30
 """Address space that a process may take beyond what it begins with: what goes wrong ends it, not the machine."""
@@ -48,23 +52,62 @@ def peak_growth(before: int) -> int:
     return _status("VmHWM") - before
 
 
-class Repeated(bytes):
-    """Much the same over and over, between a head and a tail; to another process goes only what it is made of."""
+@dataclass(frozen=True)
+class Repeated:
+    """Much the same over and over, between a head and a tail; made where it is read, and a piece at a time.
 
-    _parts: tuple[bytes, bytes, int, bytes]
+    Attributes:
+        head: bytes at the beginning.
+        unit: bytes that follow, `count` times.
+        count: number of repetitions.
+        tail: bytes at the end.
+    """
 
-    def __new__(cls, head: bytes, unit: bytes, count: int, tail: bytes = b"") -> Repeated:
-        """The head, the unit so many times, and the tail."""
-        made = super().__new__(cls, b"".join([head, unit * count, tail]))
-        made._parts = (head, unit, count, tail)
-        return made
+    head: bytes
+    unit: bytes
+    count: int
+    tail: bytes = b""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _joined, self._parts
+    def __bytes__(self) -> bytes:
+        with self.stream() as stream:
+            return stream.read()
+
+    def stream(self) -> BinaryIO:
+        """A seekable stream of the bytes, which does not hold them."""
+        return io.BufferedReader(_Repetitions(self))
 
 
-def _joined(head: bytes, unit: bytes, count: int, tail: bytes) -> bytes:
-    return b"".join([head, unit * count, tail])
+class _Repetitions(io.RawIOBase):
+    def __init__(self, content: Repeated) -> None:
+        self._content, self._position = content, 0
+        self._begin = len(content.head)
+        self._end = self._begin + content.count * len(content.unit)
+        self._piece = content.unit * (PIECE_BYTES // len(content.unit) + 1)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        end = self._end + len(self._content.tail)
+        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: end}[whence]
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        position = self._position
+        if position < self._begin:
+            found = self._content.head[position:]
+        elif position < self._end:
+            phase = (position - self._begin) % len(self._content.unit)
+            found = self._piece[phase : phase + self._end - position]
+        else:
+            found = self._content.tail[position - self._end :]
+        found = found[: len(buffer)]
+        buffer[: len(found)] = found
+        self._position += len(found)
+        return len(found)
 
 
 def _run(function: Callable[..., Any], arguments: tuple[Any, ...], sender: Connection) -> None:

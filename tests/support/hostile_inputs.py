@@ -25,7 +25,7 @@ from semrank.transforms.crawls.html import MAX_TEXT_CHARS, read_html
 from semrank.transforms.crawls.pages import CrawlLimits
 from semrank.transforms.logs.formats import FORMATS as LOG_FORMATS
 from semrank.transforms.samples.wikispeedia import archive_files
-from tests.support.apart import MEBIBYTE
+from tests.support.apart import MEBIBYTE, Repeated
 from tests.support.logs import OPTIONS as LOG_OPTIONS
 from tests.support.snapshots import write_snapshot
 from tests.support.strategies import HOST, START
@@ -45,8 +45,8 @@ LOG_MEMORY = 320 * MEBIBYTE
 """The same of readers of logs, which hold blocks of 8 MiB some ten times over, and lines of up to 16 MiB."""
 
 
-BOMB_BYTES = 384 * MEBIBYTE
-"""What bombs unpack to: more than any of these bounds, so that who holds it whole is found."""
+BOMB_BYTES, LARGE_BOMB_BYTES = MEMORY + 32 * MEBIBYTE, LOG_MEMORY + 32 * MEBIBYTE
+"""What bombs unpack to: more than these bounds, so that a reader that holds all of it is found."""
 
 
 @cache
@@ -65,17 +65,21 @@ def zeros(size: int, wbits: int = 31) -> bytes:
     return b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + body + struct.pack("<II", checksum, size & 0xFFFFFFFF)
 
 
-def read(name: str, content: bytes) -> tuple[int, Counter[str], Counter[str]]:
+def read(name: str, content: bytes | Repeated) -> tuple[int, Counter[str], Counter[str]]:
     """Records, fates and rows of a file of a crawl format."""
-    return read_stream(name, io.BytesIO(content))
+    return read_stream(name, _opened(content))
+
+
+def _opened(content: bytes | Repeated) -> BinaryIO:
+    return content.stream() if isinstance(content, Repeated) else io.BytesIO(content)
 
 
 def read_stream(name: str, stream: BinaryIO) -> tuple[int, Counter[str], Counter[str]]:
     return _summed(FORMATS[name].read(stream, source="file", start=0, end=None, limits=CrawlLimits()))
 
 
-def read_log(name: str, content: bytes) -> tuple[int, Counter[str], Counter[str]]:
-    return _summed(LOG_FORMATS[name].read(io.BytesIO(content), source="file", options=LOG_OPTIONS))
+def read_log(name: str, content: bytes | Repeated) -> tuple[int, Counter[str], Counter[str]]:
+    return _summed(LOG_FORMATS[name].read(_opened(content), source="file", options=LOG_OPTIONS))
 
 
 def _summed(batches: Any) -> tuple[int, Counter[str], Counter[str]]:
@@ -138,9 +142,9 @@ def parquet_rows(content: bytes) -> tuple[int, Counter[str], Counter[str]]:
     return read("pages", content)
 
 
-def page(body: bytes) -> tuple[int, int, dict[str, int]]:
+def page(body: bytes | Repeated) -> tuple[int, int, dict[str, int]]:
     """Links and characters of text of a page, and what was counted."""
-    found = read_html(body, url=URL)
+    found = read_html(bytes(body), url=URL)
     assert len(found.text or "") <= MAX_TEXT_CHARS
     return len(found.links.targets), len(found.text or ""), dict(found.links.counters)
 
