@@ -179,13 +179,15 @@ class Concepts:
     def select(self, numbers: npt.ArrayLike) -> Concepts:
         """Some of the concepts, in the order given."""
         chosen = np.asarray(numbers, dtype=np.int64)
-        supports, sizes = self.support[chosen], np.diff(self.intent_indptr)[chosen]
-        return Concepts(
-            pointers(supports),
-            self.extent_indices[ragged(self.extent_indptr[chosen], supports)[1]],
-            pointers(sizes),
-            self.intent_indices[ragged(self.intent_indptr[chosen], sizes)[1]],
-        )
+        return Concepts(*self.extents(chosen), *self.intents(chosen))
+
+    def extents(self, numbers: Int64s) -> tuple[Int64s, Int32s]:
+        """CSR pointers and object numbers of some of the concepts, in the order given."""
+        return _rows(self.extent_indptr, self.extent_indices, numbers)
+
+    def intents(self, numbers: Int64s) -> tuple[Int64s, Int32s]:
+        """CSR pointers and attribute numbers of some of the concepts, in the order given."""
+        return _rows(self.intent_indptr, self.intent_indices, numbers)
 
     def sorted(self) -> Concepts:
         """The concepts in canonical order: intents compared lexicographically, a prefix before its extensions.
@@ -218,6 +220,13 @@ def enumeration_yields_top(supports: Int64s, object_count: int) -> bool:
     the caller adds `top_concept`.
     """
     return bool(object_count > 0 and (supports == object_count).any())
+
+
+def _rows(indptr: Int64s, indices: Int32s, numbers: Int64s) -> tuple[Int64s, Int32s]:
+    """CSR pointers and indices of some rows, in the order given."""
+    starts = indptr[numbers]
+    lengths = indptr[numbers + 1] - starts
+    return pointers(lengths), indices[ragged(starts, lengths)[1]]
 
 
 def _frozen(array: npt.NDArray[_Number], dtype: type[_Number], name: str) -> npt.NDArray[_Number]:

@@ -95,9 +95,8 @@ def best_base_concepts(
     """
     best = Incumbents.start(len(current), len(base), lower)
     if len(base):
-        counts = sparse.csr_array((edges.data.astype(np.int64), edges.indices, edges.indptr), shape=edges.shape)
         with base.similarities.taken() as similarities:
-            search = Search(current, counts, base, settings, best)
+            search = Search(current, edges.astype(np.int64, copy=False), base, settings, best)
             if len(base) < MANY_CONCEPTS:
                 able = np.arange(len(current), dtype=np.int64) if lower is None else able_rows(search)
                 searches = iter([(search, able)])

@@ -61,7 +61,7 @@ def chunks(search: Search, rows: Int64s, word_count: int) -> Iterator[tuple[Int6
     while waiting:
         group = waiting.pop()
         seen = np.zeros(word_count, dtype=np.bool_)
-        seen[search.current.select(group).intent_indices] = True
+        seen[search.current.intents(group)[1]] = True
         if len(group) > 1 and np.count_nonzero(seen) > limit:
             middle = len(group) // 2
             waiting += [group[middle:], group[:middle]]
@@ -74,7 +74,7 @@ def search_chunk(search: Search, rows: Int64s, similarities: WordSimilarities) -
     sizes = np.diff(search.current.intent_indptr)[rows]
     order = np.argsort(sizes, kind="stable")
     rows, sizes = rows[order], sizes[order]
-    counts = edge_counts(search.current.select(rows), search.edges)
+    counts = edge_counts(*search.current.extents(rows), search.edges)
     step = max(1, BLOCK_CELLS // len(search.base))
     for first, end in pairwise([*group_starts(sizes).tolist(), len(rows)]):
         for start in range(first, end, step):
@@ -99,9 +99,8 @@ class _Block(Matcher):
     @classmethod
     def of(cls, search: Search, rows: Int64s, counts: sparse.csr_array, similarities: WordSimilarities) -> _Block:
         """The block of some current concepts, whose `edge_counts` are known."""
-        current = search.current.select(rows)
-        intents = similarities.places[current.intent_indices].reshape(len(rows), -1)
-        sizes = np.diff(current.intent_indptr)
+        indptr, words = search.current.intents(rows)
+        intents, sizes = similarities.places[words].reshape(len(rows), -1), np.diff(indptr)
         linked = search.linked(rows, counts)
         return cls(search.base, search.settings, search.best, rows, sizes, intents, similarities, linked)
 

@@ -66,7 +66,7 @@ def try_known(search: Search, rows: Int64s, pairs: RelatedWords) -> Bools:
     alive[owner[pairs.alive[current.intent_indices]]] = True
     column[~alive] = 0
     known = np.flatnonzero(column < len(base))
-    own = edge_counts(current.select(known), search.edges)
+    own = edge_counts(*current.extents(known), search.edges)
     concepts = base.concepts.select(column[known])
     members = ones(concepts.extent_indptr, concepts.extent_indices, search.edges.shape[1], np.int64)
     counts = np.asarray(own.multiply(members).sum(axis=1)).ravel()
@@ -97,10 +97,10 @@ class Linked(Matcher):
     @classmethod
     def of(cls, search: Search, rows: Int64s, pairs: RelatedWords) -> Linked:
         """The matcher of some current concepts."""
-        current = search.current.select(rows)
-        sizes = np.diff(current.intent_indptr)
+        indptr, words = search.current.intents(rows)
+        sizes = np.diff(indptr)
         intents = np.full((len(rows), int(sizes.max(initial=0))), -1, dtype=np.int64)
-        intents[np.arange(intents.shape[1]) < sizes[:, None]] = current.intent_indices
+        intents[np.arange(intents.shape[1]) < sizes[:, None]] = words
         return cls(
             search.base,
             search.settings,

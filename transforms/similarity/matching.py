@@ -10,7 +10,15 @@ import numpy as np
 import scipy
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import Bools, Float64s, Int64s, group_lengths, group_starts, places_in_groups
+from semrank.transforms.columnar.arrays import (
+    Bools,
+    Float64s,
+    Int32s,
+    Int64s,
+    group_lengths,
+    group_starts,
+    places_in_groups,
+)
 from semrank.transforms.lattice.context import Concepts
 from semrank.transforms.similarity.base_lattice import BaseLattice, ones
 from semrank.transforms.similarity.settings import EDGE_KINDS, SimilaritySettings
@@ -109,7 +117,7 @@ class Search:
         Returns:
             Pairs by ascending rows, which are positions in `rows`.
         """
-        known = edge_counts(self.current.select(rows), self.edges) if counts is None else counts
+        known = edge_counts(*self.current.extents(rows), self.edges) if counts is None else counts
         found = known @ self.base.extents
         row = np.repeat(np.arange(len(rows), dtype=np.int64), np.diff(found.indptr))
         column = found.indices.astype(np.int64)
@@ -117,10 +125,10 @@ class Search:
         return Pairs(row, column, extensions_of(found.data, *supports, self.settings))
 
 
-def edge_counts(current: Concepts, edges: sparse.csr_array) -> sparse.csr_array:
-    """Counts of links and c-edges between the objects of concepts and queue URLs, CSR int64[concepts, queue]."""
-    members = ones(current.extent_indptr, current.extent_indices, edges.shape[0], np.int64)
-    return sparse.csr_array(members @ edges)
+def edge_counts(indptr: Int64s, objects: Int32s, edges: sparse.csr_array) -> sparse.csr_array:
+    """Counts of links and c-edges between the objects of extents and queue URLs, CSR int64[extents, queue]."""
+    counts: sparse.csr_array = ones(indptr, objects, edges.shape[0], np.int64) @ edges
+    return counts
 
 
 def extensions_of(counts: Int64s, support: Int64s, base_support: Int64s, settings: SimilaritySettings) -> Float64s:
