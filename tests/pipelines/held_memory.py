@@ -1,23 +1,18 @@
-"""Runs `semrank rank` and writes what each stage held at the most: python -m tests.pipelines.held_memory FILE ...
-
-A process of its own, since what Arrow gave out must not outlive the pools that counted it.
-"""
+"""Runs `semrank rank` and returns what each stage held at the most."""
 
 from __future__ import annotations
 
-import json
-import sys
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pyarrow as pa
 import scipy.sparse.csgraph  # noqa: F401  imported before: a stage is not charged for modules that it imports first
 
-from semrank.pipelines.cli import leave, main
+from semrank.pipelines import rank, runtime  # noqa: F401  imported once for all processes that are forked from one
+from semrank.pipelines.cli import main
 from semrank.transforms.columnar import beam as columnar_beam
 
 POOLS: list[pa.MemoryPool] = []
@@ -71,11 +66,14 @@ def measured_gather(stage: Any, element: int, sides: Any) -> Any:
         return list(_gather(stage, element, [counted(side, name, tables) for name, side in named]))
 
 
-if __name__ == "__main__":
+def peaks_of_round(arguments: list[str]) -> dict[str, dict[str, Any]]:
+    """Bytes that each stage of a round held at the most, and those of its formula.
+
+    For a process of its own, since what Arrow gave out must not outlive the pools that counted it.
+    """
     with (
         mock.patch.object(columnar_beam._StageDoFn, "_begin", measured_begin),
         mock.patch.object(columnar_beam._GatherDoFn, "_results", measured_gather),
     ):
-        status = main(["rank", *sys.argv[2:]])
-    Path(sys.argv[1]).write_text(json.dumps(PEAKS), encoding="utf-8")
-    leave(status)
+        assert main(["rank", *arguments]) == 0
+    return PEAKS

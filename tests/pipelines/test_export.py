@@ -91,8 +91,8 @@ def test_most_urls(ranked: str, table: pa.Table, tmp_path: Path, capsys: pytest.
     [(name, ".txt") for name in TARGETS if name != "heritrix"] + [("heritrix", ending) for ending in HERITRIX_ENDINGS],
 )
 def test_the_same_bytes_again_and_whatever_the_files(form: str, ending: str, table: pa.Table, tmp_path: Path) -> None:
-    contents = []
-    for number, rows in enumerate((150, 150, 7, COUNT)):
+    table, contents = table.slice(0, 60), []
+    for number, rows in enumerate((25, 25, 7, 60)):
         folder = write_round(tmp_path / f"round-{number}", table, rows=rows)
         path = tmp_path / f"frontier-{number}{ending}"
         for name in (path, Path(f"{path}.gz")):

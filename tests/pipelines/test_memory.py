@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,9 +22,10 @@ from semrank.pipelines.runtime import _user_error, beam_options
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.worker_memory import OWN_BYTES
 from semrank.transforms.crawls.memory import MOVES
+from tests.pipelines.held_memory import peaks_of_round
+from tests.support.apart import apart
 from tests.support.stages import HELD, stages_of
 
-ROOT = Path(__file__).resolve().parents[2]
 GIB = 1 << 30
 
 
@@ -166,7 +165,7 @@ ABOVE, BELOW = 4.0, 1.05
 def test_formulas_tell_what_is_held(options: list[str], expected: set[str], web: Input, tmp_path: Path) -> None:
     # Workers elsewhere get copies of broadcast tables, which the local runner's stages share.
     arguments = web.arguments(tmp_path / "round", *options, "--runner=DirectRunner", few="paper-2013" in options[0])
-    held = held_by_stages(arguments, tmp_path)
+    held = held_by_stages(arguments)
     assert expected <= set(held)
     for stage, (peak, formula) in held.items():
         assert peak <= BELOW * formula, stage
@@ -174,17 +173,15 @@ def test_formulas_tell_what_is_held(options: list[str], expected: set[str], web:
 
 
 def test_the_local_runner_holds_no_more(web: Input, tmp_path: Path) -> None:
-    held = held_by_stages(web.arguments(tmp_path / "round", "--profile=paper-2013", "--workers=1", few=True), tmp_path)
+    held = held_by_stages(web.arguments(tmp_path / "round", "--profile=paper-2013", "--workers=1", few=True))
     assert {"write base concepts", "score current lattice"} <= set(held)
     for stage, (peak, formula) in held.items():
         assert peak <= BELOW * formula, stage
 
 
-def held_by_stages(arguments: list[str], folder: Path) -> dict[str, tuple[int, int]]:
+def held_by_stages(arguments: list[str]) -> dict[str, tuple[int, int]]:
     """Bytes that each stage of large tables held at the most beside what any stage does, and those of its formula."""
-    command = [sys.executable, "-m", "tests.pipelines.held_memory", str(folder / "peaks.json"), *arguments]
-    subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
-    peaks = json.loads((folder / "peaks.json").read_text(encoding="utf-8"))
+    peaks = apart(peaks_of_round, arguments).value
     for stage, found in peaks.items():
         print(f"{stage}: {found['peak']:,} measured, {found['held']:,} by formula, tables {found['tables']}")
     fixed = min(found["peak"] for found in peaks.values())

@@ -114,7 +114,7 @@ max-per-host = 1
 [export]
 max-urls = 2
 [beam]
-direct_num_workers = 1
+job_name = "nightly"
 """,
         encoding="utf-8",
     )
