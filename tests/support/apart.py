@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,6 +20,9 @@ PIECE_BYTES = 1 << 18
 
 HARD_LIMIT_BYTES = 3 << 30
 """Address space that a process may take beyond what it begins with: what goes wrong ends it, not the machine."""
+
+PRELOADED = ("semrank.pipelines.runtime", "semrank.pipelines.rank")
+"""Modules that take a second to import."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,18 @@ def _run(function: Callable[..., Any], arguments: tuple[Any, ...], sender: Conne
     sender.send(Outcome(value, peak_growth(before), time.process_time() - begin))
 
 
+def forked(function: Callable[..., Any], *arguments: Any, preloaded: str | None = None) -> ForkServerProcess:
+    """Starts an importable function in a process forked from one that has imported a module, by default its own.
+
+    That process is the same for all tests, and knows the module of the first one that needs it.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*PRELOADED, preloaded or function.__module__])
+    process = context.Process(target=function, args=arguments)
+    process.start()
+    return process
+
+
 def apart(function: Callable[..., Any], *arguments: Any, timeout: float = 120.0) -> Outcome:
     """Calls an importable function in a fresh process.
 
@@ -128,11 +144,8 @@ def apart(function: Callable[..., Any], *arguments: Any, timeout: float = 120.0)
         AssertionError: the process died or hung.
         Exception: what the function raised.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([function.__module__])
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_run, args=(function, arguments, sender))
-    process.start()
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    process = forked(_run, function, arguments, sender, preloaded=function.__module__)
     sender.close()
     try:
         assert receiver.poll(timeout), f"no answer after {timeout} s"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from semrank.pipelines import rank
 from semrank.pipelines.cli import main
 from semrank.pipelines.local import options, runner
 from semrank.pipelines.local.runner import LocalRunner
+from tests.pipelines.local.apart_runs import sleep_in_a_step, workers_beside_threads
+from tests.support.apart import apart, forked
 from tests.support.sample import ingest_sample
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -110,22 +113,8 @@ def test_unusable_options(
     assert message in line
 
 
-DEFAULTS = """
-import threading
-from semrank.pipelines.interrupt import ending_soon
-from semrank.pipelines.local.options import check_workers
-with ending_soon(lambda: None, 130):
-    alone = check_workers(None)
-    ended = threading.Event()
-    threading.Thread(target=ended.wait).start()
-    print(alone, check_workers(None), check_workers(3))
-    ended.set()
-"""
-
-
 def test_workers_are_the_processors_unless_other_threads_run() -> None:
-    done = subprocess.run([sys.executable, "-c", DEFAULTS], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [str(len(os.sched_getaffinity(0))), "1", "3"]
+    assert apart(workers_beside_threads).value == (len(os.sched_getaffinity(0)), 1, 3)
 
 
 class PeculiarError(Exception):
@@ -162,51 +151,21 @@ def test_what_ends_a_worker_is_raised(
     assert getattr(raised.value, "__notes__", []) == ([] if how == "killed" else ["[while running 'failing']"])
 
 
-SLEEPING = """
-import sys, os, time
-from pathlib import Path
-import apache_beam as beam
-from apache_beam.options.pipeline_options import PipelineOptions
-from semrank.pipelines.interrupt import ending_soon
-from semrank.pipelines.local import runner
-
-def sleep(number):
-    import ctypes, os
-    from pathlib import Path
-    (Path(sys.argv[1]) / str(os.getpid())).touch()
-    left = 60
-    while left:  # inside a library, which no exception of this process can end
-        left = ctypes.CDLL(None).sleep(left)
-
-runner.SHARED_BYTES = 0
-options = PipelineOptions(["--workers=" + sys.argv[2], "--temp=" + sys.argv[3]])
-with ending_soon(lambda: None, 130), beam.Pipeline(runner=runner.LocalRunner(), options=options) as pipeline:
-    pipeline | beam.Create([1, 2]) | beam.Map(sleep)
-"""
-
-
 @pytest.fixture(params=[1, 2], ids=["one process", "two workers"])
-def sleeping(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int], Path]]:
+def sleeping(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[ForkServerProcess, list[int], Path]]:
     """A run that sleeps inside its step, the processes that do so, and the folder of its temporary files."""
     marks, temp = tmp_path / "marks", tmp_path / "temp"
     marks.mkdir()
     temp.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-c", SLEEPING, str(marks), str(request.param), str(temp)],
-        cwd=ROOT,
-        stderr=subprocess.PIPE,
-        text=True,
-        # The test may have been started where interrupts are ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-    while len(list(marks.iterdir())) < request.param:
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.05)
+    process = forked(sleep_in_a_step, marks, request.param, temp)
     try:
+        while len(list(marks.iterdir())) < request.param:
+            assert process.is_alive()
+            time.sleep(0.05)
         yield process, [int(mark.name) for mark in marks.iterdir()], temp
     finally:
         process.kill()
-        process.communicate()
+        process.join()
 
 
 def runs(process: int) -> bool:
@@ -228,11 +187,12 @@ def gone(processes: list[int], seconds: float) -> bool:
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM])
-def test_nothing_outlives_a_run(sign: signal.Signals, sleeping: tuple[subprocess.Popen[str], list[int], Path]) -> None:
+def test_nothing_outlives_a_run(sign: signal.Signals, sleeping: tuple[ForkServerProcess, list[int], Path]) -> None:
     process, sleepers, temp = sleeping
-    process.send_signal(sign)
-    process.communicate(timeout=20)
-    assert process.returncode in ((130, -signal.SIGINT) if sign == signal.SIGINT else (-sign,))
+    assert process.pid is not None
+    os.kill(process.pid, sign)
+    process.join(20)
+    assert process.exitcode in ((130, -signal.SIGINT) if sign == signal.SIGINT else (-sign,))
     assert gone(sleepers, 10)
     assert list(temp.iterdir()) == []
 
