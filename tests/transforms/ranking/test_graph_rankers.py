@@ -117,7 +117,7 @@ def test_repeated_edges_count_once_and_loops_not(drawn: tuple[int, list[tuple[in
 
 
 def test_pagerank_solves_its_linear_equations() -> None:
-    web = nx.gnp_random_graph(300, 0.01, seed=9, directed=True)
+    web = nx.fast_gnp_random_graph(300, 0.01, seed=9, directed=True)
     edges = sparse.csr_array(nx.to_scipy_sparse_array(web, dtype=float))
     degree = np.asarray(edges.sum(axis=1)).ravel()
     assert (degree == 0).any()
@@ -140,7 +140,8 @@ def test_graphs_without_edges(count: int) -> None:
 
 
 def test_the_tolerance_and_the_cap_end_an_iteration() -> None:
-    edges = sparse.csr_array(nx.to_scipy_sparse_array(nx.gnp_random_graph(60, 0.1, seed=4, directed=True), dtype=float))
+    web = nx.fast_gnp_random_graph(60, 0.1, seed=4, directed=True)
+    edges = sparse.csr_array(nx.to_scipy_sparse_array(web, dtype=float))
     for method in (pagerank_of, hits_of):
         *_, ended = method(edges, Iteration(1e-3, 200))
         assert ended.converged
@@ -166,7 +167,7 @@ def test_impossible_settings_are_refused(tolerance: float, most: int, message: s
 
 
 def test_hits_is_networkx() -> None:
-    web = nx.gnp_random_graph(60, 0.1, seed=4, directed=True)
+    web = nx.fast_gnp_random_graph(60, 0.1, seed=4, directed=True)
     found, hubs, _ = hits_of(sparse.csr_array(nx.to_scipy_sparse_array(web, dtype=float)))
     hub, authority = nx.hits(web, max_iter=2000, tol=1e-12)
     for ours, theirs in ((found, authority), (hubs, hub)):
@@ -207,7 +208,7 @@ def test_harmonic_is_networkx(edges: sparse.csr_array) -> None:
 
 
 def test_estimated_harmonic_is_near_the_exact_one() -> None:
-    web = nx.gnp_random_graph(2000, 0.002, seed=7, directed=True)
+    web = nx.fast_gnp_random_graph(2000, 0.002, seed=7, directed=True)
     edges = sparse.csr_array(nx.to_scipy_sparse_array(web, dtype=float))
     exact, estimated = harmonic.distance_sums(edges) / 1999, estimated_harmonic(edges)
     error = np.abs(estimated - exact) / np.maximum(exact, 1e-9)
@@ -220,7 +221,7 @@ def test_estimated_harmonic_is_near_the_exact_one() -> None:
 def test_the_error_of_estimates_is_within_its_bound(bits: int) -> None:
     """Over many hashes: each copy of a graph has numbers, and so hashes, of its own."""
     copies, count = 20, 400
-    web = nx.gnp_random_graph(count, 0.006, seed=1, directed=True)
+    web = nx.fast_gnp_random_graph(count, 0.006, seed=1, directed=True)
     edges = sparse.csr_array(nx.to_scipy_sparse_array(web, dtype=float))
     many = sparse.csr_array(sparse.block_diag([edges] * copies))
     exact = harmonic.distance_sums(edges) + 1
@@ -229,7 +230,7 @@ def test_the_error_of_estimates_is_within_its_bound(bits: int) -> None:
 
 
 def test_walks_of_more_sources_than_one_pass_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    web = nx.gnp_random_graph(300, 0.01, seed=3, directed=True)
+    web = nx.fast_gnp_random_graph(300, 0.01, seed=3, directed=True)
     edges = sparse.csr_array(nx.to_scipy_sparse_array(web, dtype=float))
     expected = nx.harmonic_centrality(web)
     monkeypatch.setattr(harmonic, "SOURCE_WORDS", 2)
