@@ -21,7 +21,6 @@ from semrank.pipelines import evaluation_plots, rank
 from semrank.pipelines.cli import main
 from semrank.pipelines.config import round_config
 from tests.support.plots import without_plots
-from tests.support.sample import ingest_sample
 
 FEW = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -39,12 +38,13 @@ STRANGE = st.one_of(
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A snapshot, a round of it that has every table, one that is handed over, and an evaluation."""
+    """A snapshot, a round of it that has every table, one that is handed over, an evaluation, and a topic's pages."""
     place = tmp_path_factory.mktemp("whole")
-    web, snapshot = f"{place}/web", str(ingest_sample(place))
+    web, snapshot = f"{place}/web", f"{place}/snapshot"
+    assert main(["sample", "--output", web, "--quiet"]) == 0
     # What is damaged is read hundreds of times: half of the pages, and those that were fetched again.
     archives = ["--warc", f"{web}/warc/*0304-00000*", "--warc", f"{web}/warc/*0318*", "--clicks", f"{web}/clicks/*"]
-    assert main(["ingest", *archives, "--output", f"{place}/half", "--quiet"]) == 0
+    assert main(["ingest", *archives, "--output", snapshot, "--quiet"]) == 0
     start = ["--snapshot", snapshot, "--seeds", f"{web}/seeds.txt", "--quiet"]
     options = ["--ranker", "ontology", "--semrank-terms", "--write-lattices", "--max-urls", "9"]
     assert main(["rank", *start, *options, "--output", f"{place}/round"]) == 0
@@ -61,7 +61,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # An ontology and the crawls of a topic are read and replayed by the same code as larger ones and as more topics.
     (place / "birds.ttl").write_text(BIRDS)
     labels = pq.read_table(f"{web}/topics.parquet")
-    pq.write_table(labels.filter(pc.equal(labels["topic"], labels["topic"][0])), place / "topic.parquet")
+    topic = labels.filter(pc.equal(labels["topic"], labels["topic"][0]))
+    pq.write_table(topic, place / "topic.parquet")
+    shutil.copytree(snapshot, place / "few")
+    for table, column in {"pages": "url", "links": "source_url", "clicks": "url"}.items():
+        for path in (place / "few" / table).glob("*.parquet"):
+            rows = pq.read_table(path)
+            pq.write_table(rows.filter(pc.is_in(rows[column], topic["url"])), path)
     return place
 
 
@@ -72,7 +78,7 @@ BIRDS = """\
 :raptor a rdfs:Class ; rdfs:label "raptor" ; rdfs:subClassOf :bird .
 """
 
-URL = "https://birds.example/glossary.html"
+URL = "https://birds.example/raptors/kestrel.html"
 
 COMMANDS: dict[str, tuple[str, str, list[str]]] = {
     "report": ("round", "manifest.json", ["report", "--round", "{it}", "--output", "{new}.html"]),
@@ -96,9 +102,9 @@ COMMANDS: dict[str, tuple[str, str, list[str]]] = {
     ),
     "finish": ("pending", "pending.json", ["finish", "--round", "{it}"]),
     "finished": ("round", "manifest.json", ["finish", "--round", "{it}"]),
-    "rank": ("half", "manifest.json", ["rank", "--snapshot", "{it}", "--seeds", "{seeds}", "--output", "{new}"]),
+    "rank": ("snapshot", "manifest.json", ["rank", "--snapshot", "{it}", "--seeds", "{seeds}", "--output", "{new}"]),
     "evaluate": (
-        "half",
+        "few",
         "manifest.json",
         [
             *(
