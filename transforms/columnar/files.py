@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import re
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,6 +26,11 @@ MANIFEST = "manifest.json"
 
 _NOT_WRITABLE = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR})
 """Errors of a place that can't be written whatever is tried."""
+
+_NAMES_IN_FOLDER = re.compile(r"/?(?:[\w .,=+@%-]+/)+[\w .,=+@%-]*\*[\w .,=+@%-]*")
+"""A local glob whose only special character is one `*` in the name of the file: `snapshot/pages/*.parquet`."""
+
+_ANY_NAME = r"[^/\\]*"  # as `*` is defined for Beam's file systems
 
 MAX_TEXT_BYTES = 256 << 20
 """Largest file of seeds, rules or a manifest: millions of URLs."""
@@ -41,6 +48,8 @@ def join(folder: str, *names: str) -> str:
 
 def match(pattern: str) -> list[FileMetadata]:
     """Files that a path or glob names, sorted by path; empty where there is none."""
+    if _NAMES_IN_FOLDER.fullmatch(pattern):
+        return _match_names(*pattern.rsplit("/", 1))
     # A glob without a folder finds nothing in Beam's local file system.
     here = "./" if is_local(pattern) and "/" not in pattern else ""
     try:
@@ -50,6 +59,19 @@ def match(pattern: str) -> list[FileMetadata]:
     for file in result:
         file.path = str(file.path).removeprefix(here)
     return sorted(result, key=lambda file: str(file.path))
+
+
+def _match_names(folder: str, glob: str) -> list[FileMetadata]:
+    """Files of one local folder. Beam would compile a pattern for each call and descend into all folders below."""
+    names = re.compile(_ANY_NAME.join(map(re.escape, glob.split("*"))))
+    found = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if names.fullmatch(entry.name) and not entry.is_dir():
+                with suppress(OSError):  # it vanished
+                    status = entry.stat()
+                    found.append(FileMetadata(f"{folder}/{entry.name}", status.st_size, status.st_mtime))
+    return sorted(found, key=lambda file: str(file.path))
 
 
 def exists(path: str) -> bool:
