@@ -37,10 +37,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Lets pytest-xdist, where it is used, take files in the order of collection, not by their number of tests.
 
     Compiled modules are kept, whatever the environment says: without them each command that a test starts compiles
-    all of the program again, which doubles the suite's time.
+    all of the program again, which doubles the suite's time. Messages are not translated: argparse would look for
+    the files of translations a dozen times a command.
     """
     config.option.loadscopereorder = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["LANGUAGE"] = "C"
     sys.dont_write_bytecode = False
 
 
