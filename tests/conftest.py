@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -41,6 +42,9 @@ def pytest_configure(config: pytest.Config) -> None:
     the files of translations a dozen times a command.
     """
     config.option.loadscopereorder = False
+    if importlib.util.find_spec("IPython") is None:
+        # Beam looks for it at each step of a pipeline, on all of the search path.
+        sys.modules["IPython"] = None  # type: ignore[assignment]
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["LANGUAGE"] = "C"
     sys.dont_write_bytecode = False

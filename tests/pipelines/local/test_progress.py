@@ -21,13 +21,13 @@ class Terminal(io.StringIO):
         return True
 
 
-def slowly(number: int) -> tuple[int, int]:
-    time.sleep(0.6)
+def slowly(number: int, seconds: float) -> tuple[int, int]:
+    time.sleep(seconds)
     return number, 1
 
 
-def run(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, *options: str) -> str:
-    """What a run of three stages writes on standard error."""
+def run(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, *options: str, seconds: float = 0.0) -> str:
+    """What a run of three stages writes on standard error; one of them takes so many seconds for each element."""
     import semrank.pipelines.rank as command
 
     monkeypatch.setattr(sys, "stderr", stream)
@@ -35,13 +35,13 @@ def run(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, *options: str) -> 
     given = ["--snapshot", "s", "--seeds", "s", "--output", "o", *options]
     _set_up_logging(command_parser("rank", command).parse_args(given))
     with beam.Pipeline(runner=LocalRunner(), options=PipelineOptions(["--workers=1"])) as pipeline:
-        numbers = pipeline | beam.Create([1, 2]) | "count" >> beam.Map(slowly)
+        numbers = pipeline | beam.Create([1, 2]) | "count" >> beam.Map(slowly, seconds)
         numbers | "group" >> beam.GroupByKey() | "sum" >> beam.MapTuple(lambda key, values: key + sum(values))
     return stream.getvalue()
 
 
 def test_a_terminal_shows_one_line_that_rewrites_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = run(Terminal(), monkeypatch)
+    text = run(Terminal(), monkeypatch, seconds=0.6)
     first, *lines = text.split("\r\x1b[K")
     assert first == ""
     assert "\n" not in text
