@@ -29,7 +29,8 @@ def ics_block(
 
 def ics(hierarchy: WeightedHierarchy, a: int, b: int) -> float:
     """Information content similarity of two words (P13 Def. 15), in [0, 1]; the readable form of `IcsRows`."""
-    if hierarchy.relatives[a, b]:
+    relatives = hierarchy.relatives
+    if (relatives.indices[relatives.indptr[a] : relatives.indptr[a + 1]] == b).any():
         return 1.0
     if hierarchy.probability[a] == 0 or hierarchy.probability[b] == 0:
         return 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pytest
@@ -102,6 +103,16 @@ class Instance:
     current_ids: Int64s
     edges: Int64s
 
+    @cached_property
+    def links(self) -> sparse.csr_array:
+        """The edges as the search takes them."""
+        return sparse.csr_array(self.edges)
+
+    @cached_property
+    def similarities(self) -> WordPairs:
+        """Similarities of the words."""
+        return WordPairs.of(self.hierarchy)
+
     def weights(self) -> np.ndarray:
         """Largest weights of matchings of all pairs, float64[current, base]."""
         weights = [[matching_weight(base, own, self.hierarchy) for _, base in self.base] for _, own in self.current]
@@ -129,12 +140,11 @@ class Instance:
         for start in range(0, len(concepts), batch):
             stop = min(start + batch, len(concepts))
             part, ids = concepts.slice(start, stop), self.current_ids[start:stop]
-            best = best_per_object(part, ids, sparse.csr_array(self.edges), lattice, self.hierarchy, profile, best)
+            best = best_per_object(part, ids, self.links, lattice, self.hierarchy, profile, best)
         return best
 
     def check(self, best: BestScores, expected: dict[int, list[Entry]], norm: str) -> None:
         """Holds the best pair of each object, and its matching, to all of the object's pairs."""
-        similarities = WordPairs.of(self.hierarchy)
         for member in range(OBJECTS):
             entries = expected.get(member)
             if entries is None:
@@ -149,7 +159,7 @@ class Instance:
             assert best.intension[member] == pytest.approx(reason[2], abs=1e-9)
             assert reason[3:] == min(entry[3:] for entry in reached)
             words, base_words = best.intents[chosen[1]], np.array(self.base[chosen[0]][1], dtype=np.int64)
-            [pairs] = matchings(similarities, [(base_words, words)])
+            [pairs] = matchings(self.similarities, [(base_words, words)])
             divisor = (min if norm == "min" else max)(len(base_words), len(words))
             total = sum(pair[2] for pair in pairs)
             assert total == pytest.approx(reason[2] * max(divisor, 1), abs=1e-9)
