@@ -8,6 +8,7 @@ from typing import Any
 
 import apache_beam as beam
 import pytest
+from apache_beam.internal.cloudpickle import cloudpickle
 from apache_beam.pipeline import AppliedPTransform, PipelineVisitor
 
 from semrank.pipelines import rank
@@ -16,6 +17,7 @@ from semrank.pipelines.config import PROFILES, round_config
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.pipelines.runtime import beam_options
 from semrank.transforms.columnar.beam import ReadParquet
+from semrank.transforms.ranking import registry
 from tests.support.snapshots import write_snapshot
 from tests.support.stages import stages_of
 
@@ -35,7 +37,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 class Plan(PipelineVisitor):
-    """The stages of a round, how many exchanges it has, and how often it reads each table."""
+    """The stages of a round, its exchanges, how often it reads each table, and steps whose code is pickled, too."""
 
     def __init__(self, inputs: list[str], *options: str) -> None:
         arguments = command_parser("rank", rank).parse_args([*inputs, *options])
@@ -50,6 +52,7 @@ class Plan(PipelineVisitor):
         self.stages = set(stages_of(pipeline))
         self.exchanges = 0
         self.reads: dict[str, int] = {}
+        self.by_value: list[str] = []
         pipeline.visit(self)
 
     def enter_composite_transform(self, transform_node: AppliedPTransform) -> None:
@@ -61,6 +64,9 @@ class Plan(PipelineVisitor):
             self.exchanges += 1
 
     def visit_transform(self, transform_node: AppliedPTransform) -> None:
+        step: Any = transform_node.transform
+        if isinstance(step, beam.ParDo) and b"_make_function" in cloudpickle.dumps(step.fn):
+            self.by_value.append(transform_node.full_label)
         if transform_node.full_label.endswith("/exchange"):
             self.exchanges += 1
 
@@ -76,6 +82,13 @@ def test_rounds_have_few_stages(profile: str, inputs: list[str]) -> None:
 def test_pages_and_links_are_read_once(options: list[str], inputs: list[str]) -> None:
     reads = Plan(inputs, *options).reads
     assert reads["pages"] == reads["links"] == 1
+
+
+@pytest.mark.parametrize("ranker", [name for name in registry.RANKERS if name != "ontology"])
+def test_functions_of_steps_are_importable(ranker: str, inputs: list[str]) -> None:
+    """Others, and methods of classes, are pickled with their code, which takes longer than all else of a step."""
+    assert Plan(inputs, f"--ranker={ranker}", "--semrank-terms").by_value == []
+    assert Plan(inputs, f"--ranker={ranker}", "--profile=paper-2013", "--budget=2").by_value == []
 
 
 CONTEXTS = {"read words of anchors", "count documents of words", "place clicks in scopes", "number words of URLs"}

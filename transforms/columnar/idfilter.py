@@ -73,15 +73,15 @@ class IdFilter:
     bits: int
     packed: npt.NDArray[np.uint8]
 
-    @classmethod
-    def from_segments(cls, segments: pa.Table | None, bits: int) -> IdFilter:
+    @staticmethod
+    def from_segments(segments: pa.Table | None, bits: int) -> IdFilter:
         """The filter of all segments; one that lets nothing pass where there is none."""
         packed = np.zeros(max(bits, SEGMENT_BITS) // 8, dtype=np.uint8)
         size = SEGMENT_BITS // 8
         if segments is not None:
             for segment, content in zip(segments["segment"].to_pylist(), segments["bits"].to_pylist(), strict=True):
                 packed[segment * size : (segment + 1) * size] = np.frombuffer(content, dtype=np.uint8)
-        return cls(bits, packed)
+        return IdFilter(bits, packed)
 
     def may_contain(self, ids: Int64s) -> Bools:
         """Whether each id may be in the set, bool[len(ids)]; never False for an id of the set."""

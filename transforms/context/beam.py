@@ -380,12 +380,12 @@ class _Known(NamedTuple):
     queue: Int64s
     harvested: Int64s
 
-    @classmethod
-    def of(cls, harvest: pa.Table | None) -> _Known:
+    @staticmethod
+    def of(harvest: pa.Table | None) -> _Known:
         if harvest is None:
             nothing = np.zeros(0, dtype=np.int64)
-            return cls(nothing, nothing)
-        return cls(*(np.sort(int64s(rows["url_id"])) for rows in (harvest.filter(harvest["queued"]), harvest)))
+            return _Known(nothing, nothing)
+        return _Known(*(np.sort(int64s(rows["url_id"])) for rows in (harvest.filter(harvest["queued"]), harvest)))
 
 
 def _wanted(harvest: pa.Table | None, current: pa.Table | None, *, bits: int, page_rows: int) -> pages.Wanted:
@@ -442,9 +442,9 @@ class _Corpus(NamedTuple):
     harvested: Int64s
     words: objects.Corpus
 
-    @classmethod
+    @staticmethod
     def of(
-        cls, harvested: pa.Table | None, frequencies: pa.Table | None = None, documents: pa.Table | None = None
+        harvested: pa.Table | None, frequencies: pa.Table | None = None, documents: pa.Table | None = None
     ) -> _Corpus:
         known = _Known.of(harvested)
         frequencies = pages.FREQUENCY_SCHEMA.empty_table() if frequencies is None else frequencies.sort_by("word_id")
@@ -454,7 +454,7 @@ class _Corpus(NamedTuple):
             int64s(frequencies["documents"]),
             0 if documents is None else int(pc.sum(documents["documents"]).as_py()),
         )
-        return cls(known.harvested, corpus)
+        return _Corpus(known.harvested, corpus)
 
 
 def _described(

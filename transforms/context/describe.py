@@ -360,12 +360,12 @@ class WordNumbers:
     ids: Int64s
     numbers: Int64s
 
-    @classmethod
-    def of(cls, vocabulary: pa.Table | None) -> WordNumbers:
+    @staticmethod
+    def of(vocabulary: pa.Table | None) -> WordNumbers:
         """The numbers of a vocabulary's words (`VOCABULARY_SCHEMA`)."""
         ids = np.zeros(0, dtype=np.int64) if vocabulary is None else int64s(vocabulary["word_id"])
         order = np.argsort(ids)
-        return cls(ids[order], order.astype(np.int64))
+        return WordNumbers(ids[order], order.astype(np.int64))
 
 
 def number_descriptions(table: pa.Table, vocabulary: WordNumbers) -> pa.Table:

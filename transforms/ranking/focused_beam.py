@@ -200,10 +200,10 @@ class _Judge(NamedTuple):
     model: focused.Model
     words: pa.Array
 
-    @classmethod
-    def of(cls, vocabulary: Tables, **sides: Tables) -> _Judge:
+    @staticmethod
+    def of(vocabulary: Tables, **sides: Tables) -> _Judge:
         words = [column_array(table["word"]) for table in vocabulary]
-        return cls(_model(**sides), pa.concat_arrays(words or [pa.array([], pa.string())]))
+        return _Judge(_model(**sides), pa.concat_arrays(words or [pa.array([], pa.string())]))
 
 
 def _score(table: pa.Table, prepared: _Judge) -> pa.Table:

@@ -122,14 +122,14 @@ class Nodes:
     current: Bools
     discovery: Int64s
 
-    @classmethod
-    def of_table(cls, nodes: pa.Table | None, *, level: str) -> Nodes:
+    @staticmethod
+    def of_table(nodes: pa.Table | None, *, level: str) -> Nodes:
         """Nodes of distinct known URLs, a table of `NODE_SCHEMA`, or of their hosts if the level is `host`."""
         nodes = NODE_SCHEMA.empty_table() if nodes is None else nodes.sort_by("url_id").combine_chunks()
         urls = int64s(nodes["url_id"])
         seed, current = (bools(nodes[name]) for name in _FLAGS)
         ids, node = np.unique(int64s(nodes["host_id"]) if level == "host" else urls, return_inverse=True)
-        return cls(ids, urls, node.astype(np.int64), seed, current, np.zeros(len(urls), dtype=np.int64))
+        return Nodes(ids, urls, node.astype(np.int64), seed, current, np.zeros(len(urls), dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -45,14 +45,14 @@ class HierarchyWords(NamedTuple):
     in_current: Bools
     top: int
 
-    @classmethod
-    def of(cls, vocabulary: pa.Table | None, *, query: Sequence[str]) -> HierarchyWords:
+    @staticmethod
+    def of(vocabulary: pa.Table | None, *, query: Sequence[str]) -> HierarchyWords:
         """The words of a vocabulary in word order."""
         if vocabulary is None:
             nothing = np.zeros(0, dtype=np.bool_)
-            return cls(nothing, nothing, -1)
+            return HierarchyWords(nothing, nothing, -1)
         base, current = (int64s(vocabulary[name]) > 0 for name in ("base_support", "current_support"))
-        return cls(base, current, only_word(vocabulary, query))
+        return HierarchyWords(base, current, only_word(vocabulary, query))
 
     def may_be_top(self, pairs: pa.Table) -> Bools:
         """Whether one of the words of each pair may be Top."""

@@ -28,10 +28,10 @@ class Widths(NamedTuple):
     words: int
     harvested: int
 
-    @classmethod
-    def of(cls, vocabulary: pa.Table | None, harvested: pa.Table | None) -> Widths:
+    @staticmethod
+    def of(vocabulary: pa.Table | None, harvested: pa.Table | None) -> Widths:
         """The widths, from the two broadcast tables."""
-        return cls(*(0 if table is None else int(table.num_rows) for table in (vocabulary, harvested)))
+        return Widths(*(0 if table is None else int(table.num_rows) for table in (vocabulary, harvested)))
 
     def read(self, table: pa.Table) -> Descriptions:
         """The descriptions of a table of `DESCRIPTION_SCHEMA`."""
@@ -42,10 +42,10 @@ class _Prepared(NamedTuple):
     widths: Widths
     model: Any
 
-    @classmethod
-    def of(cls, *, make: Callable[[Tables], Any] | None, **tables: pa.Table | None) -> _Prepared:
+    @staticmethod
+    def of(*, make: Callable[[Tables], Any] | None, **tables: pa.Table | None) -> _Prepared:
         widths = Widths.of(tables["vocabulary"], tables["harvested"])
-        return cls(widths, None if make is None else make(tables))
+        return _Prepared(widths, None if make is None else make(tables))
 
 
 def map_descriptions(

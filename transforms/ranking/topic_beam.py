@@ -203,12 +203,12 @@ class _Seeds(NamedTuple):
     widths: Widths
     ids: pa.Array
 
-    @classmethod
-    def of(cls, vocabulary: pa.Table | None, harvested: pa.Table | None) -> _Seeds:
+    @staticmethod
+    def of(vocabulary: pa.Table | None, harvested: pa.Table | None) -> _Seeds:
         seeds = np.zeros(0, dtype=np.int64)
         if harvested is not None:
             seeds = np.sort(int64s(harvested.filter(harvested["seed"])["url_id"]))
-        return cls(Widths.of(vocabulary, harvested), pa.array(seeds[: topic_lattice.MOST_SEEDS]))
+        return _Seeds(Widths.of(vocabulary, harvested), pa.array(seeds[: topic_lattice.MOST_SEEDS]))
 
 
 def _seeds(table: pa.Table, prepared: _Seeds) -> Iterator[tuple[str, pa.Table]]:

@@ -259,13 +259,13 @@ class _Contexts(NamedTuple):
     in_base: Bools
     in_current: Bools
 
-    @classmethod
-    def of(cls, vocabulary: pa.Table | None) -> _Contexts:
+    @staticmethod
+    def of(vocabulary: pa.Table | None) -> _Contexts:
         if vocabulary is None:
             nothing = np.zeros(0, dtype=np.bool_)
-            return cls(np.zeros(0, dtype=np.int64), nothing, nothing)
+            return _Contexts(np.zeros(0, dtype=np.int64), nothing, nothing)
         supports = (int64s(vocabulary[name]) > 0 for name in ("base_support", "current_support"))
-        return cls(int64s(vocabulary["word_id"]), *supports)
+        return _Contexts(int64s(vocabulary["word_id"]), *supports)
 
 
 def _page_facts(
