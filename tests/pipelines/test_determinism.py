@@ -77,7 +77,9 @@ def wikispeedia(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     """The snapshot of the published set."""
     snapshot = tmp_path_factory.mktemp("wikispeedia") / "snapshot"
     source = str(shared_data / "wikispeedia")
-    assert main(["dataset", "wikispeedia", "--source", source, "--output", str(snapshot), "--quiet"]) == 0
+    # One process decompresses the archive once.
+    options = ["--workers", "1", "--quiet"]
+    assert main(["dataset", "wikispeedia", "--source", source, "--output", str(snapshot), *options]) == 0
     return snapshot
 
 
