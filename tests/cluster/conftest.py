@@ -23,10 +23,10 @@ import pytest
 
 from benchmarks.round_growth import write_round_input
 from deploy.flink.cluster import Process, is_alive
+from tests.cluster.prism import beam_version, build
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = ROOT / "deploy" / "flink" / "cluster"
-PRISM = "github.com/apache/beam/sdks/v2/go/cmd/prism"
 
 COMMAND_SECONDS = 420
 UNREACHABLE = (
@@ -167,20 +167,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkCluster]:
 
 @pytest.fixture(scope="session")
 def prism(request: pytest.FixtureRequest) -> str:
-    """Path of Beam's Go runner of the version of the Python SDK, built once."""
+    """Path of Beam's Go runner, built once."""
     if shutil.which("go") is None:
         pytest.skip("`go` is not on PATH")
-    import apache_beam
-
     cache = request.config.cache
     assert cache is not None
-    folder = cache.mkdir(f"prism-{apache_beam.__version__}")
+    folder = cache.mkdir(f"prism-{beam_version()}")
     if not (folder / "prism").exists():
-        # Inlining and debug data take a quarter of the processor time to build, and small pipelines need neither.
-        quick = ["-gcflags=all=-l", "-ldflags=-s -w"]
-        command = ["go", "install", *quick, f"{PRISM}@v{apache_beam.__version__}"]
-        environment = {**os.environ, "GOBIN": str(folder)}
-        done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True)
+        done = build(folder)
         skip_if_unreachable("Go", done)
         assert done.returncode == 0, done.stderr
     return str(folder / "prism")
