@@ -12,5 +12,10 @@ ROOT = Path(__file__).resolve().parents[2]
 @cache
 def modules() -> dict[str, ast.Module]:
     """All modules that are installed, parsed, by path; they are not to be changed."""
-    paths = [path for room in ("schemas", "transforms", "pipelines") for path in sorted((ROOT / room).rglob("*.py"))]
-    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    return {path: ast.parse((ROOT / path).read_text(encoding="utf-8")) for path in paths()}
+
+
+def paths() -> list[str]:
+    """All modules that are installed."""
+    found = [path for room in ("schemas", "transforms", "pipelines") for path in sorted((ROOT / room).rglob("*.py"))]
+    return [path.relative_to(ROOT).as_posix() for path in found]

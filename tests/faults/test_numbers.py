@@ -22,7 +22,7 @@ from semrank.transforms.columnar.arrays import sum_by_key, sum_rows
 from semrank.transforms.crawls.html import MAX_TEXT_CHARS
 from semrank.transforms.frontier.overview import HostSums
 from semrank.transforms.ranking import registry
-from tests.faults.sources import modules
+from tests.faults.sources import paths
 from tests.support.small_crawls import Crawl, crawls
 from tests.support.snapshots import read_rows, write_snapshot
 from tests.support.strategies import WORDS, SmallSnapshot, small_snapshots
@@ -164,7 +164,7 @@ def whole_fields(kind: pa.DataType, name: str) -> Iterator[tuple[str, pa.DataTyp
 
 def test_counts_have_64_bits() -> None:
     fields = set()
-    for path in sorted(modules().keys() - {"pipelines/__main__.py"}):
+    for path in sorted({*paths()} - {"pipelines/__main__.py"}):
         module = importlib.import_module("semrank." + path.removesuffix(".py").replace("/", "."))
         for value in vars(module).values():
             schema = getattr(value, "schema", value)
