@@ -7,13 +7,13 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -47,16 +47,33 @@ Command = Callable[[Sequence[str]], "subprocess.Popen[str]"]
 """Starts a command in a process of its own."""
 
 
+class Server(NamedTuple):
+    """A program that is served.
+
+    Attributes:
+        program: the command `semrank`.
+        process: id of the process that commands are forked from.
+    """
+
+    program: Path
+    process: int
+
+
 @pytest.fixture(scope="module")
-def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     programs = tmp_path_factory.mktemp("programs")
+    with served(programs, ROOT) as process:
+        yield Server(programs / "semrank", process)
 
+
+@pytest.fixture(scope="module")
+def command(server: Server) -> Command:
     def started(arguments: Sequence[str]) -> subprocess.Popen[str]:
-        program = [str(programs / "semrank"), *arguments]
-        return subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            [str(server.program), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
 
-    with served(programs, ROOT):
-        yield started
+    return started
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -262,14 +279,14 @@ def check_rerun(name: str, killed: Path, undisturbed: Path, results: Sequence[st
 
 
 def test_of_two_runs_into_one_folder_one_wins(place: Path, tmp_path: Path, command: Command) -> None:
-    arguments = commands(place, tmp_path / "round")["rank"]
+    arguments = [*commands(place, tmp_path / "round")["rank"], *QUICK]
     runs = [command(arguments) for _ in range(2)]
     errors = [run.communicate(timeout=300)[1] for run in runs]
     assert sorted(run.returncode for run in runs) == [0, 2], errors
     loser = errors[[run.returncode for run in runs].index(2)]
     assert "another run" in loser or "holds a finished result" in loser
     alone = tmp_path / "alone"
-    assert main([*commands(place, alone)["rank"], "--quiet"]) == 0
+    assert main([*commands(place, alone)["rank"], *QUICK, "--quiet"]) == 0
     assert content(tmp_path / "round") == content(alone)
 
 
@@ -376,15 +393,15 @@ def test_a_disk_that_is_full_or_read_only_fails_the_run(
     assert "can't be written: Read-only file system" in told
 
 
-def test_a_full_disk_fails_the_run_and_leaves_no_result(place: Path, tmp_path: Path) -> None:
+def test_a_full_disk_fails_the_run_and_leaves_no_result(
+    place: Path, tmp_path: Path, server: Server, command: Command
+) -> None:
     """A limit on the size of files stands for the full disk: writing fails with an error of the system."""
-    rank = commands(place, tmp_path / "round")["rank"]
-    limited = (
-        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)); "
-        "from semrank.pipelines.cli import leave, main; leave(main(sys.argv[1:]))"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    program = [sys.executable, "-c", limited, *rank]
-    process = subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    check_failed(process, tmp_path / "round", 1)
+    before = resource.prlimit(server.process, resource.RLIMIT_FSIZE)
+    resource.prlimit(server.process, resource.RLIMIT_FSIZE, (2000, before[1]))
+    try:
+        process = command(commands(place, tmp_path / "round")["rank"])
+        told = check_failed(process, tmp_path / "round", 1)
+    finally:
+        resource.prlimit(server.process, resource.RLIMIT_FSIZE, before)
+    assert "File too large" in told

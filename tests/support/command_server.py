@@ -40,8 +40,12 @@ with socket.socket(socket.AF_UNIX) as server:
 
 
 @contextmanager
-def served(folder: Path, root: Path) -> Iterator[None]:
-    """Serves the program that is in the folder `root`; writes `semrank` and `python` to `folder`, for a search path."""
+def served(folder: Path, root: Path) -> Iterator[int]:
+    """Serves the program that is in the folder `root`; writes `semrank` and `python` to `folder`, for a search path.
+
+    Yields:
+        The id of the process that serves; commands have its limits.
+    """
     address = str(folder / "socket")
     environment = os.environ | {"PYTHONPATH": str(root)}
     server = subprocess.Popen([sys.executable, __file__, address], cwd=root, env=environment)
@@ -52,7 +56,7 @@ def served(folder: Path, root: Path) -> Iterator[None]:
         while not Path(address).exists():
             assert server.poll() is None
             time.sleep(0.05)
-        yield
+        yield server.pid
     finally:
         server.kill()
         server.wait()
