@@ -8,22 +8,20 @@ import io
 import itertools
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
 import orjson
-import pyarrow as pa
 import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from semrank.schemas.errors import InputError
-from semrank.transforms.logs import access, matomo, ncsa, nginx_json
+from semrank.transforms.logs import matomo, ncsa, nginx_json
 from semrank.transforms.logs.formats import FORMATS, log_argument
 from semrank.transforms.logs.options import LogOptions
-from semrank.transforms.logs.robots import are_robots
 from semrank.transforms.streams import lines as lines_module
 from semrank.transforms.streams.lines import is_compressed, line_range
 from tests.support.logs import BROWSER, OPTIONS, Outcome, combined_line, read_all
@@ -64,21 +62,6 @@ SAMPLES: dict[str, list[str]] = {
     "table": ["ann\tmoon\t2024-01-01 00:00:00\thttps://a.example/", 'ann,"moon, x",2024-01-01,https://a.example/'],
 }
 LINE_FORMATS = sorted(set(FORMATS) - {"matomo"})
-
-
-@pytest.fixture(scope="module", autouse=True)
-def remembered_robots() -> Iterator[None]:
-    """Compiling all patterns of robots takes a third of the reading of a few lines; the same agents come again."""
-    known: dict[tuple[bytes, ...], pa.BooleanArray] = {}
-
-    def remembered(agents: pa.BinaryArray) -> pa.BooleanArray:
-        key = tuple(agents.to_pylist())
-        if key not in known:
-            known[key] = are_robots(agents)
-        return known[key]
-
-    with mock.patch.object(access, "are_robots", remembered):
-        yield
 
 
 def sample(name: str, repeats: int = 1) -> bytes:
