@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import io
 import random
@@ -33,6 +34,7 @@ from tests.support.strategies import HOST, START
 for _command in ("ingest", "rank"):
     # Processes that are forked from one with this module need not import it again.
     importlib.import_module(f"semrank.pipelines.{_command}")
+gc.freeze()  # nor copy the pages that a search for garbage would write to
 
 GIBIBYTE = 1 << 30
 RECORD_BYTES = CrawlLimits().max_record_bytes
