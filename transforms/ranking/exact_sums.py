@@ -7,11 +7,15 @@ than an integer has, the sums are kept in limbs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from semrank.transforms.columnar.arrays import Float64s, Int64s, int64s, sum_by_key
+
+Entries: TypeAlias = tuple[Int64s, Int64s]
+"""What a part adds to a vector: positions, which may repeat, and summands; parts are many, and vectors long."""
 
 SUM_SCHEMA = pa.schema([pa.field("slot", pa.int64()), pa.field("value", pa.int64())])
 """One entry of the vectors that a part adds to: their entries are numbered one vector after the other."""
@@ -43,21 +47,35 @@ def sum_bits(terms: int) -> int:
     return min(52, 61 - max(terms, 1).bit_length())
 
 
-def sum_rows(sums: Mapping[str, Int64s], sizes: Mapping[str, int]) -> pa.Table:
-    """Vectors as a table of `SUM_SCHEMA`, zeros left out.
+def entries(vector: Int64s) -> Entries:
+    """All entries of a short vector."""
+    return np.arange(len(vector), dtype=np.int64), vector
+
+
+def sum_rows(sums: Mapping[str, Entries], sizes: Mapping[str, int]) -> pa.Table:
+    """What a part adds to vectors, a table of `SUM_SCHEMA`, zeros left out.
 
     Args:
-        sums: some of the vectors by name.
+        sums: entries of some of the vectors by name.
         sizes: length of every vector by name; their order numbers the slots.
     """
     slots, values, begin = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], 0
     for name, size in sizes.items():
         if name in sums:
-            found = np.flatnonzero(sums[name])
-            slots.append(begin + found)
-            values.append(sums[name][found])
+            places, summands = sums[name]
+            kept = summands != 0
+            slots.append(begin + places[kept])
+            values.append(summands[kept])
         begin += size
     return pa.table([np.concatenate(slots), np.concatenate(values)], schema=SUM_SCHEMA)
+
+
+def whole_vectors(sums: Mapping[str, Entries], sizes: Mapping[str, int]) -> dict[str, Int64s]:
+    """The vectors to which one part alone adds."""
+    vectors = {name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()}
+    for name, (places, summands) in sums.items():
+        np.add.at(vectors[name], places, summands)
+    return vectors
 
 
 def added_sums(rows: pa.Table) -> pa.Table:

@@ -31,12 +31,13 @@ The computation is divided into `PASSES`, each of sums over the URLs (`exact_sum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 from scipy.special import expit
@@ -46,7 +47,15 @@ from semrank.transforms.columnar.arrays import Bools, Float64s, Int64s
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.ranking import topic_lattice
 from semrank.transforms.ranking.calibration import BIN_SCHEMA, score_bins
-from semrank.transforms.ranking.exact_sums import Moments, fixed, product_limbs, sum_bits
+from semrank.transforms.ranking.exact_sums import (
+    Entries,
+    Moments,
+    entries,
+    fixed,
+    product_limbs,
+    sum_bits,
+    whole_vectors,
+)
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
 from semrank.transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
@@ -126,6 +135,7 @@ _WORDS, _HARVESTED = -1, -2
 _LIMBED, _MEAN_LIMBED = (len(product_limbs(np.zeros((0, values)))) for values in (len(_TERMS) + 1, 1))
 
 Sums: TypeAlias = dict[str, Int64s]
+Parts: TypeAlias = dict[str, Entries]
 Vectors: TypeAlias = Mapping[str, Float64s | float]
 
 
@@ -233,24 +243,30 @@ def _average_ranks(values: Int64s) -> Float64s:
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2.0)[number], dtype=np.float64)
 
 
-def _column_sums(matrix: sparse.csr_array, rows: Float64s | Bools, bits: int) -> Int64s:
-    """Sum of the columns of weighted rows in multiples of 2^-bits, int64[columns]."""
-    if rows.dtype == np.bool_:
-        data, each = fixed(matrix.data, bits), rows.astype(np.int64)
-    else:
-        data = fixed(matrix.data * np.repeat(rows, np.diff(matrix.indptr)), bits)
-        each = np.ones(matrix.shape[0], dtype=np.int64)
-    return np.asarray(sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape).T @ each)
+def _column_sums(matrix: sparse.csr_array, groups: Sequence[Float64s | Bools], bits: int) -> Iterator[Entries]:
+    """Sums of the columns of weighted rows in multiples of 2^-bits, for several weights of the rows."""
+    columns = np.arange(matrix.shape[1], dtype=np.int64)
+    number: npt.NDArray[np.signedinteger[Any]] = matrix.indices
+    if matrix.nnz < len(columns):
+        # A part of a large web has few of its words.
+        found, number = np.unique(number, return_inverse=True)
+        columns = found.astype(np.int64)
+    shape = (matrix.shape[0], len(columns))
+    for rows in groups:
+        if rows.dtype == np.bool_:
+            data, each = fixed(matrix.data, bits), rows.astype(np.int64)
+        else:
+            data = fixed(matrix.data * np.repeat(rows, np.diff(matrix.indptr)), bits)
+            each = np.ones(matrix.shape[0], dtype=np.int64)
+        yield columns, np.asarray(sparse.csr_array((data, number, matrix.indptr), shape=shape).T @ each)
 
 
-def _count(rows: Bools) -> Int64s:
-    return np.array([int(rows.sum())], dtype=np.int64)
+def _count(rows: Bools) -> Entries:
+    return entries(np.array([int(rows.sum())], dtype=np.int64))
 
 
-def _scattered(places: Int64s, values: Int64s, size: int) -> Int64s:
-    vector = np.zeros(size, dtype=np.int64)
-    vector[places] = values
-    return vector
+def _both(one: Entries, other: Entries) -> Entries:
+    return np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
 
 
 def first_vectors(known: topic_lattice.Collection, harvested: int) -> Vectors:
@@ -264,18 +280,19 @@ def first_vectors(known: topic_lattice.Collection, harvested: int) -> Vectors:
     return {"idf": known.idf, "query": known.query.astype(np.float64), **numbers}
 
 
-def _seed_sums(part: Part, model: Model) -> Sums:
+def _seed_sums(part: Part, model: Model) -> Parts:
     known, bits = part.known, sum_bits(int(model.number("urls")))
     unseen = known.select(known.seed & ~known.described)
     told = word_vectors(sparse.csr_array(unseen.anchor + unseen.around), model["idf"])
     seeds = known.seed & known.described
     everybody = np.ones(len(unseen), dtype=np.bool_)
     held = with_data(part.pages, np.ones(part.pages.nnz)), with_data(told, np.ones(told.nnz))
+    seed_pages, pages = _column_sums(part.pages, [seeds, known.described], bits)
     return {
-        "seeds": _column_sums(part.pages, seeds, bits) + _column_sums(told, everybody, bits),
-        "holders": _column_sums(held[0], seeds, 0) + _column_sums(held[1], everybody, 0),
-        "members": _count((np.diff(part.pages.indptr) > 0) & seeds) + _count(np.diff(told.indptr) > 0),
-        "known": _column_sums(part.pages, known.described, bits),
+        "seeds": _both(seed_pages, *_column_sums(told, [everybody], bits)),
+        "holders": _both(*_column_sums(held[0], [seeds], 0), *_column_sums(held[1], [everybody], 0)),
+        "members": _both(_count((np.diff(part.pages.indptr) > 0) & seeds), _count(np.diff(told.indptr) > 0)),
+        "known": pages,
     }
 
 
@@ -291,14 +308,12 @@ def _after_seeds(model: Model, sums: Sums) -> Vectors:
     return {"topic": topic, "mean": unit(sums["known"] * scale) * float(model.number("others") > 0)}
 
 
-def _likeness_sums(part: Part, model: Model) -> Sums:
-    harvested = part.known.harvested_count
-    likeness = fixed(part.trained_pages @ model["topic"], GRADE_BITS)
+def _likeness_sums(part: Part, model: Model) -> Parts:
     other = ~part.known.seed[part.trained]
     return {
-        "trained": _scattered(part.places, np.ones(len(part.places), dtype=np.int64), harvested),
-        "others": _scattered(part.places, other.astype(np.int64), harvested),
-        "likeness": _scattered(part.places, likeness, harvested),
+        "trained": (part.places, np.ones(len(part.places), dtype=np.int64)),
+        "others": (part.places, other.astype(np.int64)),
+        "likeness": (part.places, fixed(part.trained_pages @ model["topic"], GRADE_BITS)),
     }
 
 
@@ -312,11 +327,10 @@ def _after_likeness(_: Model, sums: Sums) -> Vectors:
     return {"trained": sums["trained"].astype(np.float64), "nearest": nearest, "farthest": farthest}
 
 
-def _feedback_sums(part: Part, model: Model) -> Sums:
-    bits = sum_bits(part.known.harvested_count)
-    return {
-        name: _column_sums(part.trained_pages, model[name][part.places] > 0, bits) for name in ("nearest", "farthest")
-    }
+def _feedback_sums(part: Part, model: Model) -> Parts:
+    names = ("nearest", "farthest")
+    groups = [model[name][part.places] > 0 for name in names]
+    return dict(zip(names, _column_sums(part.trained_pages, groups, sum_bits(part.known.harvested_count)), strict=True))
 
 
 def _after_feedback(model: Model, sums: Sums) -> Vectors:
@@ -325,9 +339,8 @@ def _after_feedback(model: Model, sums: Sums) -> Vectors:
     return {"content": topic - BACKGROUND * model["mean"], "topic": grading}
 
 
-def _relevance_sums(part: Part, model: Model) -> Sums:
-    relevance = fixed(part.trained_pages @ model["topic"], GRADE_BITS)
-    return {"relevance": _scattered(part.places, relevance, part.known.harvested_count)}
+def _relevance_sums(part: Part, model: Model) -> Parts:
+    return {"relevance": (part.places, fixed(part.trained_pages @ model["topic"], GRADE_BITS))}
 
 
 def _after_relevance(model: Model, sums: Sums) -> Vectors:
@@ -339,19 +352,20 @@ def _after_relevance(model: Model, sums: Sums) -> Vectors:
     return {"grade": grade}
 
 
-def _feature_sums(part: Part, model: Model) -> Sums:
+def _feature_sums(part: Part, model: Model) -> Parts:
     known, bits = part.known, sum_bits(int(model.number("urls")))
     grades = np.zeros(len(known))
     grades[part.trained] = model["grade"][part.places]
     groups: dict[str, Float64s | Bools] = {"graded": grades, "current": known.current, "trained": part.trained}
     features = {**part.features, **part.edges(model["trained"])}
     sums = {
-        f"{name}-{group}": _column_sums(features[name], rows, bits)
+        f"{name}-{group}": found
         for name in (*_WORD_BLOCKS, *_PAGE_BLOCKS)
-        for group, rows in groups.items()
+        for group, found in zip(groups, _column_sums(features[name], [*groups.values()], bits), strict=True)
     }
     links = _trained_only(known.linkers, model["trained"])
-    return {**sums, "cited": _column_sums(links, grades, bits), "cites": _column_sums(links, part.trained, 0)}
+    (cited,), (cites,) = _column_sums(links, [grades], bits), _column_sums(links, [part.trained], 0)
+    return {**sums, "cited": cited, "cites": cites}
 
 
 def _after_features(model: Model, sums: Sums) -> Vectors:
@@ -372,24 +386,18 @@ def _contrast(sums: Sums, name: str) -> Float64s:
     return graded - CONTRAST_CURRENT * current - CONTRAST_HARVESTED * trained
 
 
-def _linked_sums(part: Part, model: Model) -> Sums:
-    bits = sum_bits(part.known.harvested_count)
-    return {
-        name: _column_sums(part.trained_pages, model[name][part.places], bits)
-        for name in (f"{block}-{group}" for block in _PAGE_BLOCKS for group in _GROUPS)
-    }
+def _linked_sums(part: Part, model: Model) -> Parts:
+    names = [f"{block}-{group}" for block in _PAGE_BLOCKS for group in _GROUPS]
+    groups = [model[name][part.places] for name in names]
+    return dict(zip(names, _column_sums(part.trained_pages, groups, sum_bits(part.known.harvested_count)), strict=True))
 
 
 def _after_linked(_: Model, sums: Sums) -> Vectors:
     return {name: _contrast(sums, name) for name in _PAGE_BLOCKS}
 
 
-def _guide_sums(part: Part, model: Model) -> Sums:
-    harvested = part.known.harvested_count
-    return {
-        name: _scattered(part.places, fixed(part.trained_pages @ model[name], GRADE_BITS), harvested)
-        for name in _PAGE_BLOCKS
-    }
+def _guide_sums(part: Part, model: Model) -> Parts:
+    return {name: (part.places, fixed(part.trained_pages @ model[name], GRADE_BITS)) for name in _PAGE_BLOCKS}
 
 
 def _after_guides(_: Model, sums: Sums) -> Vectors:
@@ -397,14 +405,15 @@ def _after_guides(_: Model, sums: Sums) -> Vectors:
     return {name: np.ldexp(sums[name].astype(np.float64), -GRADE_BITS) for name in _PAGE_BLOCKS}
 
 
-def _moment_sums(part: Part, model: Model) -> Sums:
+def _moment_sums(part: Part, model: Model) -> Parts:
     known = part.known
     content = part.pages @ model["content"]
     values = np.column_stack([raw_terms(part, model), content])
     plain, seen = known.current & ~known.described, known.current & known.described
     groups = {"trained": part.trained, "plain": plain, "seen": seen}
     limbs = {name: product_limbs(values[rows]) for name, rows in groups.items()}
-    return {**limbs, "seeds": product_limbs(content[known.seed & part.trained, None])}
+    limbs["seeds"] = product_limbs(content[known.seed & part.trained, None])
+    return {name: entries(found) for name, found in limbs.items()}
 
 
 def raw_terms(part: Part, model: Model) -> Float64s:
@@ -506,7 +515,7 @@ class Pass:
 
     stage: str
     sizes: Mapping[str, int]
-    sums: Callable[[Part, Model], Sums]
+    sums: Callable[[Part, Model], Parts]
     conclude: Callable[[Model, Sums], Vectors]
     reads: tuple[str, ...] = ()
     concludes_with: tuple[str, ...] = ()
@@ -710,8 +719,7 @@ def learned(facts: Facts) -> tuple[Part, Model]:
     part = Part(known, model["idf"])
     for step in PASSES:
         if step.applies(model):
-            empty = {name: np.zeros(size, dtype=np.int64) for name, size in step.lengths(model).items()}
-            model = model.having(step.conclude(model, {**empty, **step.sums(part, model)}))
+            model = model.having(step.conclude(model, whole_vectors(step.sums(part, model), step.lengths(model))))
     return part, model
 
 

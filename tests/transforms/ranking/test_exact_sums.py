@@ -56,7 +56,8 @@ SIZES = {"first": 3, "none": 0, "second": 2}
 @given(st.lists(st.lists(st.integers(-9, 9), min_size=5, max_size=5), max_size=4))
 def test_rows_bring_the_vectors_back(parts: list[list[int]]) -> None:
     numbers = np.array(parts, dtype=np.int64).reshape(-1, 5)
-    tables = [exact_sums.sum_rows({"second": row[3:], "first": row[:3]}, SIZES) for row in numbers]
+    entries = exact_sums.entries
+    tables = [exact_sums.sum_rows({"second": entries(row[3:]), "first": entries(row[:3])}, SIZES) for row in numbers]
     rows = exact_sums.added_sums(pa.concat_tables([exact_sums.SUM_SCHEMA.empty_table(), *tables]))
     found = exact_sums.sum_vectors([rows], SIZES)
     assert list(found) == list(SIZES)
