@@ -8,13 +8,13 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from semrank.pipelines.cli import COMMANDS, main
+from tests.support.interrupts import interruptible
 
 
 def test_a_command_prints_its_manifest_for_machines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,11 +213,10 @@ cli.importlib = types.SimpleNamespace(import_module=imported)
 cli.leave(cli.main([{command!r}]))
 """
     process = subprocess.Popen(
-        [sys.executable, "-c", program],
+        interruptible("-c", program),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "importing\n"

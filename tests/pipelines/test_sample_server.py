@@ -19,6 +19,7 @@ import urllib3
 from semrank.pipelines.cli import main
 from semrank.pipelines.sample_server import HOST, SampleServer
 from semrank.transforms.samples.sample_web import sample_pages
+from tests.support.interrupts import interruptible
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -84,13 +85,11 @@ def test_a_request_without_a_proxy_names_its_host(server: SampleServer) -> None:
 
 def test_the_command_serves_until_interrupted() -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "semrank.pipelines.cli", "sample", "--serve", "0"],
+        interruptible("-m", "semrank.pipelines.cli", "sample", "--serve", "0"),
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # The test may have been started where interrupts are ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert process.stdout is not None
     line = process.stdout.readline()

@@ -6,7 +6,6 @@ import errno
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from multiprocessing.context import ForkServerProcess
@@ -23,6 +22,7 @@ from semrank.pipelines.local import options, runner
 from semrank.pipelines.local.runner import LocalRunner
 from tests.pipelines.local.apart_runs import sleep_in_a_step, workers_beside_threads
 from tests.support.apart import apart, forked
+from tests.support.interrupts import interruptible
 from tests.support.sample import ingest_sample
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -200,12 +200,11 @@ def test_nothing_outlives_a_run(sign: signal.Signals, sleeping: tuple[ForkServer
 def test_an_interrupted_round_is_unfinished(sample: tuple[Path, Path], tmp_path: Path) -> None:
     output = tmp_path / "round"
     process = subprocess.Popen(
-        [sys.executable, "-m", "semrank.pipelines.cli", *arguments(sample, output, "--runner", "LocalRunner")],
+        interruptible("-m", "semrank.pipelines.cli", *arguments(sample, output, "--runner", "LocalRunner")),
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     while not (output / "harvest").exists():
         assert process.poll() is None
