@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import importlib.util
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,21 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
 
 
+def pytest_collection(session: pytest.Session) -> None:
+    """Lets the second of pytest-xdist's workers import the last files first: each compiles what the other one reads.
+
+    In a new checkout nothing is compiled yet, and all workers would compile the same file at the same time.
+    """
+    if os.environ.get("PYTEST_XDIST_WORKER") != "gw1" or session.config.args_source.name == "ARGS":
+        return
+    root = Path(__file__).resolve().parent
+    files = [path for path in sorted(root.rglob("test_*.py")) if not set(path.parents) & set(OWN_COMMAND)]
+    for path in reversed(files[len(files) // 2 :]):
+        # What a file lacks is told when its tests are collected.
+        with suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(path.relative_to(root.parent).with_suffix("").parts))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the tests that take longest first."""
     place = {path: number for number, path in enumerate(LONGEST)}
@@ -69,6 +86,11 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(7_000, 10, 10)
+
+
+def pytest_unconfigure() -> None:
+    """The interpreter searches for no garbage when it ends."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -41,7 +41,7 @@ def test_main_command_runs_here(tmp_path: Path) -> None:
 def test_commands_install_what_they_use() -> None:
     assert command("main").startswith("python3 -m venv .venv && .venv/bin/pip install -q . &&")
     assert command("test").endswith(".venv/bin/python -m pytest -q -n auto --dist loadfile")
-    assert re.search(r"pip install -q -e '\.\[test,lint,benchmarks,fast\]'", command("test"))
+    assert re.search(r"pip install -q --no-compile -e '\.\[test,lint,benchmarks,fast\]'", command("test"))
 
 
 def test_ci_runs_the_test_command() -> None:

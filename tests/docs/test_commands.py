@@ -376,6 +376,7 @@ FOREIGN = {
     "--heap": "deploy/flink/cluster up",
     "--image": "gcloud",
     "--manuals": "python -m benchmarks.ranking",
+    "--no-compile": "pip",
     "--remote-name-all": "curl",
     "--managed": "deploy/flink/cluster up",
     "--metadata-file": "gcloud",
