@@ -70,14 +70,6 @@ def sum_rows(sums: Mapping[str, Entries], sizes: Mapping[str, int]) -> pa.Table:
     return pa.table([np.concatenate(slots), np.concatenate(values)], schema=SUM_SCHEMA)
 
 
-def whole_vectors(sums: Mapping[str, Entries], sizes: Mapping[str, int]) -> dict[str, Int64s]:
-    """The vectors to which one part alone adds."""
-    vectors = {name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()}
-    for name, (places, summands) in sums.items():
-        np.add.at(vectors[name], places, summands)
-    return vectors
-
-
 def added_sums(rows: pa.Table) -> pa.Table:
     """Sums of several parts added up, a table of `SUM_SCHEMA`."""
     return sum_by_key(rows, "value")

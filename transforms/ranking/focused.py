@@ -54,7 +54,8 @@ from semrank.transforms.ranking.exact_sums import (
     fixed,
     product_limbs,
     sum_bits,
-    whole_vectors,
+    sum_rows,
+    sum_vectors,
 )
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
@@ -719,7 +720,9 @@ def learned(facts: Facts) -> tuple[Part, Model]:
     part = Part(known, model["idf"])
     for step in PASSES:
         if step.applies(model):
-            model = model.having(step.conclude(model, whole_vectors(step.sums(part, model), step.lengths(model))))
+            sizes = step.lengths(model)
+            sums = sum_vectors([sum_rows(step.sums(part, model), sizes)], sizes)
+            model = model.having(step.conclude(model, sums))
     return part, model
 
 
