@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests.conftest import LONGEST
-
-ROOT = Path(__file__).resolve().parents[1]
+from tests.support.sources import ROOT, paths
 
 CHECKOUT = ("schemas", "transforms", "pipelines", "benchmarks", "deploy", "docs", "examples", "tests")
 """Folders with Python code."""
@@ -41,13 +39,6 @@ MOST_LINES, MOST_PARAMETERS = 60, 9
 
 COMPILED = "transforms/lattice/closed_sets_numba.py"
 """Numba counts a reference each time an array is read from a tuple, so its functions take arrays one by one."""
-
-
-def paths(*packages: str) -> list[str]:
-    """Of the Python files in folders, from the root on."""
-    return [
-        path.relative_to(ROOT).as_posix() for package in packages for path in sorted((ROOT / package).rglob("*.py"))
-    ]
 
 
 class Function(NamedTuple):
@@ -97,7 +88,7 @@ def full_imports(tree: ast.Module) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-MODULES = paths("schemas", "transforms", "pipelines")
+MODULES = paths()
 
 
 @pytest.mark.parametrize("path", paths(*CHECKOUT))

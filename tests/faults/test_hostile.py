@@ -38,7 +38,6 @@ from semrank.transforms.samples import wikispeedia
 from semrank.transforms.samples.topics import topic_seeds
 from semrank.transforms.streams import parquet as parquet_module
 from semrank.transforms.streams.batch import MAX_REJECT_CHARS
-from tests.faults.sources import modules
 from tests.support.apart import MEBIBYTE, Outcome, Repeated, apart
 from tests.support.crawls import http, warc
 from tests.support.hostile_inputs import (
@@ -68,6 +67,7 @@ from tests.support.hostile_inputs import (
     texts_apart,
     zeros,
 )
+from tests.support.sources import modules
 from tests.support.strategies import HOST
 
 WORDS = pa.list_(pa.string())

@@ -22,9 +22,9 @@ from semrank.transforms.columnar.arrays import sum_by_key, sum_rows
 from semrank.transforms.crawls.html import MAX_TEXT_CHARS
 from semrank.transforms.frontier.overview import HostSums
 from semrank.transforms.ranking import registry
-from tests.faults.sources import paths
 from tests.support.small_crawls import Crawl, crawls
 from tests.support.snapshots import read_rows, write_snapshot
+from tests.support.sources import paths
 from tests.support.strategies import WORDS, SmallSnapshot, small_snapshots
 
 WHOLE = ("semrank", "focused", "breadth-first", "pagerank", "hits", "harmonic", "cosine", "keyword", "ontology")

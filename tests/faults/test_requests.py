@@ -21,8 +21,8 @@ from semrank.pipelines.cli import main
 from semrank.schemas.errors import InputError
 from semrank.transforms.streams import download as module
 from semrank.transforms.streams.download import DownloadError, Policy, download, file_name, shown_url
-from tests.faults.sources import modules
 from tests.support.servers import dripping_server
+from tests.support.sources import modules
 from tests.transforms.streams import test_download
 from tests.transforms.streams.test_download import CONTENT, HASTY, Site
 

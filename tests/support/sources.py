@@ -15,7 +15,7 @@ def modules() -> dict[str, ast.Module]:
     return {path: ast.parse((ROOT / path).read_text(encoding="utf-8")) for path in paths()}
 
 
-def paths() -> list[str]:
-    """All modules that are installed."""
-    found = [path for room in ("schemas", "transforms", "pipelines") for path in sorted((ROOT / room).rglob("*.py"))]
-    return [path.relative_to(ROOT).as_posix() for path in found]
+def paths(*packages: str) -> list[str]:
+    """The Python files of some folders, by default of all that are installed, from the root on."""
+    rooms = packages or ("schemas", "transforms", "pipelines")
+    return [path.relative_to(ROOT).as_posix() for room in rooms for path in sorted((ROOT / room).rglob("*.py"))]
