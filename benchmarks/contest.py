@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,11 +16,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from semrank.pipelines.evaluation_config import MODES, OMNISCIENT, EvaluationConfig, known_rankers
-from semrank.pipelines.evaluation_crawls import fact_rankers, named_makers, replay_topics
+from semrank.pipelines.evaluation_crawls import Makers, fact_rankers, facts_makers, named_makers, replay_topics
 from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_results import THRESHOLDS, Results, Values, summary_rows
 from semrank.pipelines.evaluation_topics import Topic, plan_topics, read_topics
 from semrank.schemas.tables import CLICKS, LINKS, PAGES
+from semrank.transforms.ranking import registry
 
 TABLES = (PAGES, LINKS, CLICKS)
 
@@ -88,7 +89,26 @@ class Place:
             config: budget, batch and seeds.
         """
         config = replace(config, rankers=(contestant.ranker,), mode=mode, options=dict(contestant.options))
-        path = self._kept / f"{contestant.name.replace(' ', '_')}.{mode}.json"
+        return self._remembered(contestant.name, config, partial(self._contested, config))
+
+    def part(self, ranker: str, name: str, rank: registry.Rank, mode: str, config: EvaluationConfig) -> dict[str, Any]:
+        """What the crawls of a ranker's variant were, in the form of `done`.
+
+        Args:
+            ranker: the name of the ranker.
+            name: that of the variant; rankers can have variants of the same name.
+            rank: the variant.
+            mode: the mode.
+            config: budget, batch and seeds.
+        """
+        config = replace(config, mode=mode)
+        makers = partial(facts_makers, rankers={name: rank})
+        return self._remembered(f"{ranker}/{name}", config, partial(self._replayed, name, makers, config))
+
+    def _remembered(
+        self, name: str, config: EvaluationConfig, replayed: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
+        path = self._kept / f"{name.replace(' ', '_')}.{config.mode}.json"
         names = pc.unique(read_topics(str(self._topics)).table["topic"]).sort().to_pylist()
         asked = json.loads(json.dumps({**config.as_dict(), "topics": names}))
         if path.exists():
@@ -96,15 +116,20 @@ class Place:
             if known["asked"] == asked:
                 return known
         begin = time.process_time()
-        found = {"asked": asked, **self._replayed(config), "seconds": round(time.process_time() - begin, 1)}
+        found = {"asked": asked, **replayed(), "seconds": round(time.process_time() - begin, 1)}
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(found), encoding="utf-8")
         return found
 
-    def _replayed(self, config: EvaluationConfig) -> dict[str, Any]:
+    def _contested(self, config: EvaluationConfig) -> dict[str, Any]:
         makers = partial(named_makers, config=config, by_facts=fact_rankers(config))
+        return self._replayed(config.rankers[0], makers, config)
+
+    def _replayed(
+        self, name: str, makers: Callable[[Ground, pa.Table], Makers], config: EvaluationConfig
+    ) -> dict[str, Any]:
         ground = self.ground(nouns=config.words.nouns)
-        results = Results.of(replay_topics(ground, self.planned(config), config, makers), config.rankers, config)
+        results = Results.of(replay_topics(ground, self.planned(config), config, makers), [name], config)
         return {"values": next(iter(results.values.values())), "sweep": mean_sweep(results.sweep)}
 
 
@@ -135,6 +160,14 @@ def contest(
         if mode in modes
         for contestant in contestants
     }
+
+
+def parts_of(
+    place: Place, ranks: Mapping[str, registry.Rank], modes: Sequence[str], config: EvaluationConfig
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """What a ranker's crawls, the first ones, and those of its variants were in all modes, in the form of `contest`."""
+    first = next(iter(ranks))
+    return {(name, mode): place.part(first, name, rank, mode, config) for mode in modes for name, rank in ranks.items()}
 
 
 def threshold_lines(found: Found) -> Iterator[str]:

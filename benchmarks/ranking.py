@@ -36,15 +36,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks.contest import CONTESTANTS, Place, claim_lines, compared, contest, threshold_lines
+from benchmarks.contest import CONTESTANTS, Place, claim_lines, compared, contest, parts_of, threshold_lines
 from benchmarks.harness import Result, compare
 from benchmarks.keywords import articles
-from semrank.pipelines import evaluation_topics
 from semrank.pipelines.cli import main as semrank
 from semrank.pipelines.evaluation_config import ALL, CONTENT, FRONTIER, MODE_CHOICES, OMNISCIENT, EvaluationConfig
-from semrank.pipelines.evaluation_crawls import facts_makers, replay_topics
-from semrank.pipelines.evaluation_ground import Ground
-from semrank.pipelines.evaluation_results import Results
 from semrank.schemas.tables import CLICKS, LINKS, PAGES, conform
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking import focused, registry, topic_lattice, topic_relations
@@ -232,15 +228,6 @@ def rank_with(facts: Facts, *, module: ModuleType, constants: Mapping[str, Any])
     return scored
 
 
-def ablation(snapshot: Path, topics: Path, config: EvaluationConfig, ranks: Mapping[str, registry.Rank]) -> pa.Table:
-    """The summary of the variants, differences being those to the first as it is (`schemas.tables.SUMMARY`)."""
-    tables = [pq.read_table(snapshot / schema.name, schema=schema.schema) for schema in (PAGES, LINKS, CLICKS)]
-    ground = Ground.of(*tables)
-    plan = evaluation_topics.plan_topics(evaluation_topics.read_topics(str(topics)), ground, config)
-    crawls = replay_topics(ground, plan.topics, config, partial(facts_makers, rankers=ranks))
-    return Results.of(crawls, list(ranks), config).summary
-
-
 def table_lines(summary: pa.Table) -> Iterator[str]:
     """An evaluation as a table in Markdown: harvest / recall of each ranker in each mode, with intervals.
 
@@ -318,7 +305,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--every", type=int, default=1, metavar="N", help="replay every Nth topic by name (default 1)")
     parser.add_argument("--seed-sets", type=int, default=3, metavar="N", help="crawls a topic (default 3)")
     parser.add_argument("--no-ablation", action="store_true", help="leave out what each part of a ranker is worth")
-    parser.add_argument("--part", metavar="NAME", help="of the parts of rankers, only those whose names hold this")
+    parser.add_argument(
+        "--part", action="append", metavar="NAME", help="of the parts of rankers, only those whose names hold this"
+    )
     parsed = parser.parse_args(arguments)
     folder: Path = parsed.output
     config = EvaluationConfig(("focused",), mode=parsed.mode, seed_sets=parsed.seed_sets)
@@ -366,7 +355,8 @@ def _evaluate(
         path = folder / f"{half}.parquet"
         pq.write_table(_every(topics, parsed.every), path)
         print(f"\n{folder.name}, {half} topics\n", flush=True)
-        found = contest(Place(snapshot, path, folder / half), wanted, config.modes, config)
+        place = Place(snapshot, path, folder / half)
+        found = contest(place, wanted, config.modes, config)
         summary = compared(found, config)
         for lines in (table_lines(summary), difference_lines(summary), claim_lines(found), threshold_lines(found)):
             print(*lines, "", sep="\n", flush=True)
@@ -378,10 +368,11 @@ def _evaluate(
             ):
                 chosen = _parts(ranks, parsed.part)
                 if len(chosen) > 1:
-                    summaries.setdefault(name, {})[half] = ablation(snapshot, path, config, chosen)
-    for name, changes in summaries.items():
+                    changes = parts_of(place, chosen, config.modes, config)
+                    summaries.setdefault(name, {})[half] = compared(changes, config)
+    for name, by_half in summaries.items():
         print(f"\nwhat each term of `{name}` is worth: the change when it is left out\n")
-        print(*ablation_lines(changes), sep="\n")
+        print(*ablation_lines(by_half), sep="\n")
 
 
 def _every(topics: pa.Table, step: int) -> pa.Table:
@@ -390,10 +381,14 @@ def _every(topics: pa.Table, step: int) -> pa.Table:
     return topics.filter(pc.is_in(topics["topic"], names))
 
 
-def _parts(ranks: Mapping[str, registry.Rank], part: str | None) -> dict[str, registry.Rank]:
-    """The ranker as it is, and the variants whose names hold a text."""
+def _parts(ranks: Mapping[str, registry.Rank], parts: Sequence[str] | None) -> dict[str, registry.Rank]:
+    """The ranker as it is, and the variants whose names hold one of some texts."""
     first = next(iter(ranks))
-    return {name: rank for name, rank in ranks.items() if name == first or part is None or part in name}
+    return {
+        name: rank
+        for name, rank in ranks.items()
+        if name == first or parts is None or any(part in name for part in parts)
+    }
 
 
 def _command(*words: str) -> None:

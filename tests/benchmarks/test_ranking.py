@@ -104,7 +104,7 @@ def test_variants_of_relations() -> None:
 
 def test_some_parts_alone() -> None:
     ranks = ranking.variants()
-    assert list(ranking._parts(ranks, "- semrank")) == ["focused", "- semrank"]
+    assert list(ranking._parts(ranks, ["- semrank", "- query"])) == ["focused", "- query", "- semrank"]
     assert list(ranking._parts(ranks, None)) == list(ranks)
 
 
@@ -177,8 +177,11 @@ def test_the_quick_evaluation(
     assert "| **0." in shown
     kept = sorted((tmp_path / "sample" / "sample").glob("*.json"))
     assert len(kept) == 4 * 3
+    parts = sorted((tmp_path / "sample" / "sample").glob("*/*.json"))
+    assert {path.parent.name for path in parts} == {"focused", "semrank"}
+    kept += parts
     changed = [path.stat().st_mtime_ns for path in kept]
-    assert ranking.main(["--quick", "--no-ablation", "--output", str(tmp_path), *only]) == 0
+    assert ranking.main(["--quick", "--part", "an", "--output", str(tmp_path), *only]) == 0
     again = capsys.readouterr().out.partition("sample topics")[2]
     assert again
     assert again in shown
