@@ -20,9 +20,6 @@ from benchmarks.harness import (
     write_results,
 )
 
-ONLY_BY_NAME = {"fuzz", "hostile", "soak"}
-"""What compares with no peer and takes its time to find faults."""
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs benchmarks.
@@ -45,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results: list[Result] = []
     worse: list[str] = []
     failed = False
-    for name in parsed.names or [name for name in known if name not in ONLY_BY_NAME]:
+    for name in parsed.names or known:
         print(f"running {name} ...", file=sys.stderr, flush=True)
         try:
             found, lines = _checked(name, expected, quick=parsed.quick, options=given)
@@ -80,7 +77,7 @@ def _parser(known: Sequence[str]) -> argparse.ArgumentParser:
         "names",
         nargs="*",
         metavar="NAME",
-        help=f"benchmarks to run: {', '.join(known)} (default: all but {', '.join(sorted(ONLY_BY_NAME))})",
+        help=f"benchmarks to run: {', '.join(known)} (default: all)",
     )
     parser.add_argument("--output", type=Path, metavar="DIR", help="write DIR/results.json and DIR/results.png")
     parser.add_argument("--quick", action="store_true", help="small sizes: whether it runs, not how fast")

@@ -1,4 +1,4 @@
-"""The corpus does no harm, and a short run of fuzzing finds nothing; `benchmarks/fuzz.py` is the long one."""
+"""The corpus does no harm, and a short run of fuzzing finds nothing; `tests/fuzz/campaign.py` is the long one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Hostile inputs and uses at full size: what each costs in time and memory, held to its bound.
 
-    python -m benchmarks.hostile [INPUT ...] [--quick]
+    python -m tests.faults.hostile [INPUT ...] [--quick]
 
 The tests hold smaller ones to the same bounds. Each input is read in a process of its own, whose memory is measured
 from where the input is there: what it takes itself does not count, nor do the interpreter and its libraries. Processes
@@ -34,8 +34,6 @@ from typing import Any
 import pyarrow as pa
 import zstandard
 
-from benchmarks.harness import Result, without_peer
-from benchmarks.hostile_use import ATTACKS
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.schemas.errors import InputError
 from semrank.transforms.columnar.ids import surplus_strings
@@ -43,6 +41,7 @@ from semrank.transforms.crawls import bounded
 from semrank.transforms.crawls.html import MAX_HTML_BYTES
 from semrank.transforms.samples.wikispeedia import archive_files, article_text
 from semrank.transforms.streams.download import DownloadError, Policy, download
+from tests.faults.attacks import ATTACKS
 from tests.support.apart import MEBIBYTE, begin_peak, peak_growth
 from tests.support.crawls import http, warc
 from tests.support.hostile_inputs import (
@@ -477,23 +476,9 @@ def measure_all(names: Sequence[str], share: float) -> Iterator[Outcome]:
         yield measure(name, share)
 
 
-def run(*, quick: bool = False) -> list[Result]:
-    """What inputs cost; nothing is compared, so only the notes tell.
-
-    Raises:
-        RuntimeError: an input takes more than its bound, or was not read.
-    """
-    results = []
-    for outcome in measure_all(list(INPUTS), QUICK_SHARE if quick else 1.0):
-        if not outcome.held:
-            raise RuntimeError(f"an input is not held to its bound: {outcome}")
-        results.append(without_peer(f"hostile: {outcome.name}", "", None, str(outcome)))
-    return results
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: a line for each input; 1 where one is not held to its bound."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.hostile", description="Reads hostile inputs.")
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.hostile", description="Reads hostile inputs.")
     parser.add_argument("inputs", nargs="*", metavar="INPUT", help=f"of {', '.join(INPUTS)} (default: all)")
     parser.add_argument("--quick", action="store_true", help="a fiftieth of the sizes")
     parsed = parser.parse_args(arguments)

@@ -1,6 +1,6 @@
 """Fuzzing for long: every parser of what others wrote, by coverage (atheris) or, where that is missing, by chance.
 
-    python -m benchmarks.fuzz [TARGET ...] [--seconds N] [--inputs N] [--seed N] [--findings DIR]
+    python -m tests.fuzz.campaign [TARGET ...] [--seconds N] [--inputs N] [--seed N] [--findings DIR]
 
 With `--inputs` the fastest targets go on, with other random numbers, until so many inputs were tried in all. Each
 target has a process of its own, with bounds on time and memory for an input. What does harm is left in the folder of
@@ -15,7 +15,6 @@ import importlib.util
 import itertools
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,7 +23,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 
-from benchmarks.harness import Result, without_peer
 from tests.fuzz.corpus import CORPUS
 from tests.fuzz.mutation import HANG_SECONDS, MAX_INPUT_BYTES
 from tests.fuzz.targets import TARGETS
@@ -32,7 +30,6 @@ from tests.fuzz.targets import TARGETS
 SECONDS = 60.0
 """For each target: half an hour for all of them."""
 
-QUICK_SECONDS = 2.0
 MEMORY_MIB = 2_048
 """Memory of a fuzzing process above which an input counts as a crash; some 250 MiB are libraries."""
 
@@ -188,31 +185,9 @@ def summed(outcomes: Sequence[Fuzzed], name: str) -> Fuzzed:
     return Fuzzed(name, inputs, crashes, hangs, max((outcome.peak_mib for outcome in outcomes), default=0))
 
 
-def run(*, quick: bool = False) -> list[Result]:
-    """What came of fuzzing all targets; nothing is compared, so only the note tells.
-
-    Raises:
-        RuntimeError: something was found.
-    """
-    seconds = QUICK_SECONDS if quick else SECONDS
-    with tempfile.TemporaryDirectory(prefix="findings-") as folder:
-        outcomes = list(fuzz_all(list(TARGETS), seconds, Path(folder)))
-        harmed = [outcome for outcome in outcomes if outcome.crashes or outcome.hangs]
-        if harmed:
-            kept = Path(tempfile.mkdtemp(prefix="semrank-findings-"))
-            shutil.copytree(folder, kept, dirs_exist_ok=True)
-            raise RuntimeError(f"{len(harmed)} targets do harm, {harmed[0].target} the first; inputs in {kept}")
-    whole = summed(outcomes, "all")
-    note = (
-        f"{engine()}, {len(outcomes)} targets of {seconds:g} s: {whole.inputs:,} inputs, no crash, no hang, "
-        f"at most {whole.peak_mib} MiB"
-    )
-    return [without_peer("fuzz", "", None, note)]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: a line for each target; 1 where something was found."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description="Fuzzes the parsers for long.")
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.campaign", description="Fuzzes the parsers for long.")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)} (default: all)")
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"for each target (default {SECONDS:g})")
     parser.add_argument("--inputs", type=int, default=0, help="the fastest targets go on until so many were tried")

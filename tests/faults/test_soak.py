@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import soak
-from benchmarks.soak import State
+from tests.faults import soak
+from tests.faults.soak import State
 
 
 @pytest.fixture
@@ -41,8 +41,6 @@ def test_whatever_is_left_behind_is_not_flat(monkeypatch: pytest.MonkeyPatch) ->
         assert not soak.is_flat(first, last)
         monkeypatch.setattr(soak, "soak", lambda _, states=(first, last): states)
         assert soak.main(["--quick"]) == 1
-        with pytest.raises(RuntimeError, match="rounds leave something behind"):
-            soak.run(quick=True)
 
 
 def test_what_is_open_and_lies_about_is_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

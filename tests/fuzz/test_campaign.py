@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import fuzz
-from tests.fuzz.targets import TARGETS
+from tests.fuzz import campaign
 
 DONE = "Done 30 runs in 2 second(s)\nstat::number_of_executed_units: 30\nstat::peak_rss_mb:           44\n"
 ENDED = "==1== libFuzzer: deadly signal\nstat::number_of_executed_units: 7\nstat::peak_rss_mb:           55\n"
@@ -16,15 +15,15 @@ ENDED = "==1== libFuzzer: deadly signal\nstat::number_of_executed_units: 7\nstat
 
 @pytest.fixture
 def by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fuzz, "engine", lambda: "mutation")
+    monkeypatch.setattr(campaign, "engine", lambda: "mutation")
 
 
 @pytest.mark.usefixtures("by_chance")
 def test_the_command_fuzzes_what_it_is_asked_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fuzz.main(["url", "seeds", "--seconds", "0.1", "--findings", str(tmp_path)]) == 0
+    assert campaign.main(["url", "seeds", "--seconds", "0.1", "--findings", str(tmp_path)]) == 0
     engine, head, *lines, last = capsys.readouterr().out.splitlines()
     assert engine == "engine: mutation, 0.1 s a target"
-    assert head == fuzz.HEAD
+    assert head == campaign.HEAD
     assert [line.split()[0] for line in lines] == ["url", "seeds"]
     inputs, crashes, hangs, peak = (int(word.replace(",", "")) for word in last.split()[1:])
     assert inputs == sum(int(line.split()[1].replace(",", "")) for line in lines) > 4
@@ -39,13 +38,13 @@ def test_the_fastest_targets_go_on(
     rates = {"url": 100, "seeds": 10, "html": 30}
     seeds: list[tuple[str, int]] = []
 
-    def tried(target: str, _seconds: float, _findings: Path, seed: int) -> fuzz.Fuzzed:
+    def tried(target: str, _seconds: float, _findings: Path, seed: int) -> campaign.Fuzzed:
         seeds.append((target, seed))
-        return fuzz.Fuzzed(target, rates[target], 0, 0, 60 + seed)
+        return campaign.Fuzzed(target, rates[target], 0, 0, 60 + seed)
 
-    monkeypatch.setattr(fuzz, "fuzz", tried)
-    monkeypatch.setattr(fuzz, "FASTEST", 2)
-    assert fuzz.main([*rates, "--inputs", "300", "--findings", str(tmp_path)]) == 0
+    monkeypatch.setattr(campaign, "fuzz", tried)
+    monkeypatch.setattr(campaign, "FASTEST", 2)
+    assert campaign.main([*rates, "--inputs", "300", "--findings", str(tmp_path)]) == 0
     assert seeds == [("url", 0), ("seeds", 0), ("html", 0), ("url", 1), ("html", 1), ("url", 2)]
     *_, of_urls, of_html, last = capsys.readouterr().out.splitlines()
     assert of_urls.split() == ["url,", "all", "300", "0", "0", "62"]
@@ -54,7 +53,7 @@ def test_the_fastest_targets_go_on(
 
 
 def test_a_target_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
-    assert fuzz.main(["url", "telegram"]) == 2
+    assert campaign.main(["url", "telegram"]) == 2
     assert capsys.readouterr().err.startswith("telegram: no such target, expected some of ")
 
 
@@ -72,8 +71,8 @@ def guided(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
         (tmp_path / found).write_bytes(b"x")
         return ENDED
 
-    monkeypatch.setattr(fuzz, "engine", lambda: "atheris")
-    monkeypatch.setattr(fuzz, "_output", output)
+    monkeypatch.setattr(campaign, "engine", lambda: "atheris")
+    monkeypatch.setattr(campaign, "_output", output)
     return calls
 
 
@@ -81,44 +80,23 @@ def test_what_is_found_is_counted_and_fails_the_command(
     guided: list[list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "url-crash-0").write_bytes(b"found earlier")
-    assert fuzz.main(["url", "--seconds", "8", "--findings", str(tmp_path)]) == 1
+    assert campaign.main(["url", "--seconds", "8", "--findings", str(tmp_path)]) == 1
     assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "44", "1", "1", "55"]
     assert len(guided) == 3
     for call, seconds in zip(guided, (8, 4, 2), strict=True):
         assert f"-max_total_time={seconds}" in call
-        assert f"-rss_limit_mb={fuzz.MEMORY_MIB}" in call
+        assert f"-rss_limit_mb={campaign.MEMORY_MIB}" in call
         assert "url" in call
 
 
 def test_an_engine_that_does_not_begin_is_no_success(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(fuzz, "engine", lambda: "atheris")
-    monkeypatch.setattr(fuzz, "_output", lambda *_: "ImportError: no module named atheris\n")
+    monkeypatch.setattr(campaign, "engine", lambda: "atheris")
+    monkeypatch.setattr(campaign, "_output", lambda *_: "ImportError: no module named atheris\n")
     with pytest.raises(RuntimeError, match="url is not fuzzed: ImportError"):
-        fuzz.fuzz("url", 1, tmp_path)
+        campaign.fuzz("url", 1, tmp_path)
 
 
 def test_a_process_that_dies_by_chance_is_a_crash(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(fuzz, "engine", lambda: "mutation")
-    monkeypatch.setattr(fuzz, "_output", lambda *_: "Segmentation fault\n")
-    assert fuzz.fuzz("url", 1, tmp_path) == fuzz.Fuzzed("url", 0, 1, 0, 0)
-
-
-def test_the_benchmark_fails_where_something_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(target: str, seconds: float, findings: Path, _seed: int) -> fuzz.Fuzzed:
-        assert seconds == fuzz.QUICK_SECONDS
-        (findings / target).write_bytes(b"x")
-        return fuzz.Fuzzed(target, 5, int(target == "html"), 0, 60)
-
-    monkeypatch.setattr(fuzz, "fuzz", found)
-    with pytest.raises(RuntimeError, match=r"1 targets do harm, html the first; inputs in (\S+)") as raised:
-        fuzz.run(quick=True)
-    kept = Path(str(raised.value).rpartition(" ")[2])
-    assert (kept / "html").read_bytes() == b"x"
-    for path in kept.iterdir():
-        path.unlink()
-    kept.rmdir()
-    monkeypatch.setattr(fuzz, "fuzz", lambda target, *_: fuzz.Fuzzed(target, 5, 0, 0, 60))
-    (result,) = fuzz.run(quick=True)
-    assert (
-        f"{len(TARGETS)} targets of 2 s: {5 * len(TARGETS)} inputs, no crash, no hang, at most 60 MiB" in result["note"]
-    )
+    monkeypatch.setattr(campaign, "engine", lambda: "mutation")
+    monkeypatch.setattr(campaign, "_output", lambda *_: "Segmentation fault\n")
+    assert campaign.fuzz("url", 1, tmp_path) == campaign.Fuzzed("url", 0, 1, 0, 0)

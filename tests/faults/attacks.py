@@ -52,7 +52,7 @@ Attack = Callable[[], Mapping[str, int]]
 
 SECRET = "hunter2hunter2"
 PAIR = (f"{HOST}/trap/a", f"{HOST}/trap/b")
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 _CONTROL = re.compile("[\0-\b\v-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _PATIENCE_SECONDS = 300.0
 

@@ -1,6 +1,6 @@
 """Rounds back to back in one process: memory, file handles, threads and temporary files stay what they are.
 
-    python -m benchmarks.soak [--minutes N | --quick]
+    python -m tests.faults.soak [--minutes N | --quick]
 
 A schedule that calls `semrank` each night has a fresh process each time; this is for programs that call rounds from
 one that stays, and shows what a round leaves behind.
@@ -23,7 +23,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from benchmarks.harness import Result, without_peer
 from semrank.pipelines.cli import main as semrank
 
 MINUTES = 10.0
@@ -120,21 +119,9 @@ def is_flat(first: State, last: State) -> bool:
     return held and last.memory_bytes <= first.memory_bytes * (1 + MAX_GROWTH)
 
 
-def run(*, quick: bool = False) -> list[Result]:
-    """What came of it; nothing is compared, so only the note tells.
-
-    Raises:
-        RuntimeError: a round failed, or left something behind.
-    """
-    first, last = soak(QUICK_MINUTES if quick else MINUTES)
-    if not is_flat(first, last):
-        raise RuntimeError(f"rounds leave something behind: {first}; {last}")
-    return [without_peer("soak", "", None, f"{first}; {last}")]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command: prints both states; 1 where they are not flat."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description="Runs rounds back to back.")
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.soak", description="Runs rounds back to back.")
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--minutes", type=float, default=MINUTES, metavar="N", help=f"how long (default {MINUTES:g})")
     length.add_argument("--quick", action="store_true", help="twenty seconds")
