@@ -49,6 +49,7 @@ READINGS = (
     Contestant("paper-2013, topic's log", "paper-2013", TOPIC_LOG),
     Contestant("paper-2013, topic's log, base and witnesses", "paper-2013", TOPIC_READING),
     Contestant("the same, nouns only", "paper-2013", {**TOPIC_READING, "keywords": "nouns"}),
+    Contestant("the same, nearest pages in the base", "paper-2013", {**TOPIC_READING, "base": "topic"}),
     Contestant("hits, topic's subgraph", "hits", {"hits_graph": "topic"}),
 )
 """Readings of the papers that the profiles leave open."""

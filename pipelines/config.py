@@ -44,7 +44,7 @@ COMBINATIONS = ("sum", "logarithms")
 USER_GROUPS = ("given", "one", "minhash")
 INTENSION_NORMS = ("min", "max")
 C_EDGES = ("distinct", "clicks")
-BASES = ("last", "seeds")
+BASES = ("last", "seeds", "topic")
 LOG_SCOPES = ("all", "topic")
 WORDS, NOUNS = "words", "nouns"
 
@@ -232,8 +232,8 @@ class RoundConfig(ScopeOptions):
     write_lattices: bool = _semrank(False, "also write the current lattice", plain=True)
     base: str = _semrank(
         "last",
-        "pages of the base lattice: what the last round selected, or the seeds; with the seeds, all URLs that "
-        "harvested pages link to are ranked",
+        "pages of the base lattice: what the last round selected, the seeds, or the seeds with the harvested pages "
+        "that are nearest to them; with the latter two, all URLs that harvested pages link to are ranked",
         metavar="PAGES",
         choices=BASES,
     )

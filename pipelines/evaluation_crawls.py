@@ -22,7 +22,7 @@ from semrank.transforms.columnar.arrays import Int64s
 from semrank.transforms.ranking import registry
 from semrank.transforms.ranking.ontology_beam import named_ontology
 from semrank.transforms.replay.replay import Crawl, Crawler, FactsCrawler, Omniscient, replay, replay_expansion
-from semrank.transforms.replay.semrank_local import ClickLog, Reading, SemRankCrawler
+from semrank.transforms.replay.semrank_local import TOPIC, ClickLog, Reading, SemRankCrawler
 from semrank.transforms.replay.web import Web
 
 log = logging.getLogger(PROGRESS)
@@ -147,6 +147,7 @@ def semrank_maker(ground: Ground, clicks: pa.Table, reading: Reading) -> Callabl
     """SemRank with the given settings."""
     log = ClickLog.of(clicks, groups=reading.relations.groups, language=ground.language, nouns=ground.nouns)
     web = ground.semrank_web
+    facts = ground.web.with_clicks(clicks) if reading.base == TOPIC else None
 
     def make(setting: Setting) -> Crawler:
         return SemRankCrawler(
@@ -156,6 +157,7 @@ def semrank_maker(ground: Ground, clicks: pa.Table, reading: Reading) -> Callabl
             urls=ground.urls,
             content_known=setting.content_known,
             reading=reading,
+            facts=facts,
         )
 
     return make

@@ -101,7 +101,7 @@ from semrank.transforms.ranking.beam import (
     keyword_rows,
 )
 from semrank.transforms.ranking.graph_beam import RateHosts
-from semrank.transforms.ranking.memory import HIERARCHY, NAMED_LATTICE
+from semrank.transforms.ranking.memory import HIERARCHY, NAMED_LATTICE, TOPIC_LATTICE
 from semrank.transforms.ranking.ontology_beam import named_ontology
 from semrank.transforms.ranking.scores import unscored_rows, with_scores
 from semrank.transforms.ranking.semrank import NAMED_SCHEMA, concept_rows
@@ -597,7 +597,7 @@ def _described(
     """The harvested URLs by tag, and the facts from clicks, pages and links."""
     partitions = snapshot.partitions
     # The queue is read from its file: a job's graph can't hold millions of URLs.
-    harvest = (
+    harvest: Mapping[str, Collection] = (
         pipeline
         | ReadParquet("read harvest", folders.table_files(output, HARVEST.name), HARVEST.schema.names)
         | MapTables("identify harvest", partial(_identified, base=config.base), tags=(MAIN, HARVESTED, DIGESTS))
@@ -610,19 +610,43 @@ def _described(
         groups=config.user_groups if request.contexts else None,
         bits=partitions.filter_bits,
     )
-    urls = pipeline | DescribeUrls(
+    describe = partial(
+        DescribeUrls,
         snapshot.pages,
         snapshot.links,
-        harvest=Harvest(harvest[MAIN], harvest[HARVESTED], harvest[DIGESTS]),
-        # P13 ranks the URLs that its base links to; another base or ranker ranks all known URLs.
-        from_queue=_by_rounds(config) and config.base == "last",
-        refresh=config.mix is not None,
         clicks=clicks,
-        request=request,
         partitions=partitions,
         settings=object_settings(config),
     )
+    if request.contexts and config.base == "topic":
+        of_topic = describe(harvest=_harvest_of(harvest), request=Request(descriptions=True))
+        harvest = _with_nearest(harvest, pipeline | "describe URLs to choose base" >> of_topic, config, partitions)
+    urls = pipeline | describe(
+        harvest=_harvest_of(harvest),
+        # P13 ranks the URLs that its base links to; another base or ranker ranks all known URLs.
+        from_queue=_by_rounds(config) and config.base == "last",
+        refresh=config.mix is not None,
+        request=request,
+    )
     return harvest, clicks, urls
+
+
+def _harvest_of(harvest: Mapping[str, Collection]) -> Harvest:
+    return Harvest(harvest[MAIN], harvest[HARVESTED], harvest[DIGESTS])
+
+
+def _with_nearest(
+    harvest: Mapping[str, Collection], urls: UrlFacts, config: RoundConfig, partitions: Partitions
+) -> dict[str, Collection]:
+    """The harvested URLs by tag, the queue being the seeds and the pages that are nearest to their lattice."""
+    make = "choose base" >> MakeTopicLattice(query=query_words(config), partitions=partitions.urls)
+    near = (_lattice_facts(harvest[HARVESTED], urls) | make)["near"]
+    queued = {
+        name: harvest[name]
+        | MapTables(f"queue nearest pages of {name}", _queued_with, sides={"near": near}, holds=TOPIC_LATTICE)
+        for name in (MAIN, HARVESTED)
+    }
+    return {**queued, DIGESTS: harvest[DIGESTS]}
 
 
 def _words_of(config: RoundConfig) -> WordsOf:
@@ -838,10 +862,18 @@ def _identified(harvest: pa.Table, *, base: str) -> Iterator[tuple[str, pa.Table
     digests = text_digests(harvest["url"])
     yield DIGESTS, digest_table(digests)
     harvest = harvest.add_column(0, "url_id", pa.array(digests[:, 0]))
-    if base == "seeds":
+    if base != "last":
         harvest = harvest.set_column(harvest.schema.get_field_index("queued"), "queued", harvest["seed"])
     yield MAIN, harvest.select(HARVEST_SCHEMA.names).cast(HARVEST_SCHEMA)
     yield HARVESTED, harvest.select(HARVESTED_SCHEMA.names).cast(HARVESTED_SCHEMA)
+
+
+def _queued_with(harvest: pa.Table, near: pa.Table | None) -> pa.Table:
+    """Harvested URLs, the nearest pages being of the queue."""
+    if near is None:
+        return harvest
+    queued = pc.or_(harvest["queued"], pc.is_in(harvest["url_id"], value_set=column_array(near["url_id"])))
+    return harvest.set_column(harvest.schema.get_field_index("queued"), "queued", queued)
 
 
 def _reject_rows(rejects: pa.Table | None, unknown: pa.Table | None) -> pa.Table:

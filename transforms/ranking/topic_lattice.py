@@ -573,6 +573,21 @@ def scores(known: Descriptions, lattice: TopicLattice) -> pa.Table:
     return pa.table(columns, schema=TOPIC_SCHEMA)
 
 
+def _base_objects(facts: Facts) -> tuple[Collection, pa.Table, pa.Table]:
+    """The collection of a crawl in memory, and its seeds and nearest pages that are base objects (`OBJECT_SCHEMA`)."""
+    known = facts.descriptions
+    query = facts.words.take(pa.array(facts.query)).to_pylist()
+    collection = Collection.of_parts(Vocabulary.of_facts(facts), query, part_size(known))
+    seeds = first_seeds(seed_objects(known))
+    near = nearest_pages(near_objects(known, TopicLattice(collection, seeds)), collection.nearest)
+    return collection, seeds, near
+
+
+def nearest_of_facts(facts: Facts) -> Int64s:
+    """Ids of the harvested pages that join the seeds in a crawl in memory, ascending."""
+    return int64s(_base_objects(facts)[2]["url_id"])
+
+
 def lattice_of_facts(facts: Facts, settings: TopicSettings | None = None) -> TopicLattice:
     """The base lattices of a crawl in memory.
 
@@ -580,10 +595,7 @@ def lattice_of_facts(facts: Facts, settings: TopicSettings | None = None) -> Top
         ValueError: relations are wanted, but sessions were not counted.
     """
     known = facts.descriptions
-    query = facts.words.take(pa.array(facts.query)).to_pylist()
-    collection = Collection.of_parts(Vocabulary.of_facts(facts), query, part_size(known))
-    seeds = first_seeds(seed_objects(known))
-    near = nearest_pages(near_objects(known, TopicLattice(collection, seeds)), collection.nearest)
+    collection, seeds, near = _base_objects(facts)
     told = told_sums(known, collection)
     lattice = TopicLattice(collection, seeds, near, told)
     if settings is None or not settings.relations:

@@ -3,7 +3,7 @@
 A round knows what the crawl has at that moment: the texts and links of some pages, and the whole click log. The base
 lattice is that of the batch fetched last, at first of the seeds, and the current lattice that of the URLs which this
 batch links to and which were not fetched. Candidates that only earlier batches link to keep their score, and a URL that
-several batches link to keeps its best one, as in a crawler's queue. Where the seeds are the base, all that the fetched
+several batches link to keeps its best one, as in a crawler's queue. Where the base is another one, all that the fetched
 pages link to is ranked in every round. A round gives what `semrank rank` gives on a snapshot of the same pages and
 links.
 """
@@ -61,7 +61,9 @@ from semrank.transforms.context.pages import FETCHED_SCHEMA, TERM_SCHEMA, WORDS,
 from semrank.transforms.context.words import DEFAULT_LANGUAGE, lemmas_of
 from semrank.transforms.lattice.mining import LATTICE_SCHEMA, MiningContext, bundle_rows, lattice_table, mine_bundle
 from semrank.transforms.ranking.semrank import SCORE_SCHEMA, Judge, Scoring, join_scores
+from semrank.transforms.ranking.topic_lattice import nearest_of_facts
 from semrank.transforms.replay.replay import Moment, candidate_scores
+from semrank.transforms.replay.web import Web
 from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.weblog import relations
 from semrank.transforms.weblog.clicks import COLUMNS as CLICK_COLUMNS
@@ -70,8 +72,8 @@ from semrank.transforms.weblog.groups import minhash_groups, user_groups, user_w
 from semrank.transforms.weblog.relations import RelationSettings
 from semrank.transforms.weblog.sequences import click_edges, sequence_rows
 
-LAST, SEEDS = "last", "seeds"
-"""Pages that the base lattice is of: those fetched last, or the seeds."""
+LAST, SEEDS, TOPIC = "last", "seeds", "topic"
+"""Pages that the base lattice is of: those fetched last, the seeds, or these and the fetched pages nearest to them."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Reading:
         similarity: how similarities are computed.
         relations: how relations are learned.
         min_support: smallest number of URLs of a concept.
-        base: `LAST` or `SEEDS`; with the seeds as base all candidates are ranked in every round.
+        base: `LAST`, `SEEDS` or `TOPIC`; with the latter two all candidates are ranked in every round.
     """
 
     objects: ObjectSettings
@@ -433,6 +435,10 @@ class SemRankCrawler:
         urls: URL of each number, string[n].
         content_known: whether the candidates' texts and links are known before they are fetched.
         reading: how it is computed.
+        facts: the same web as facts are made from it, which tell the nearest pages; needed where the base is `TOPIC`.
+
+    Raises:
+        ValueError: the base is `TOPIC`, and there is no such web.
     """
 
     def __init__(
@@ -444,14 +450,17 @@ class SemRankCrawler:
         urls: pa.Array,
         content_known: bool,
         reading: Reading = PAPER,
+        facts: Web | None = None,
     ) -> None:
+        if reading.base == TOPIC and facts is None:
+            raise ValueError("found no facts to choose the base pages by, expected them with the topic as base")
         self._web, self._log, self._ids, self._urls, self._content_known = web, log, ids, urls, content_known
-        self._reading, self._best = reading, np.zeros(len(ids))
+        self._reading, self._facts, self._best = reading, facts, np.zeros(len(ids))
 
     def look(self, moment: Moment) -> tuple[Round, Int64s]:
         """The contexts of the round, and the candidates."""
         known = [moment.harvested, *([moment.candidates] if self._content_known else [])]
-        base = moment.batch if self._reading.base == LAST else moment.seeds
+        base = self._base(moment)
         ids = self._ids[base]
         order = np.argsort(ids)
         queue = pa.table({"url_id": ids[order], "url": self._urls.take(pa.array(base[order]))})
@@ -465,8 +474,24 @@ class SemRankCrawler:
         )
         return contexts, moment.candidates
 
+    def _base(self, moment: Moment) -> Int64s:
+        """The pages that the base lattice is of."""
+        if self._reading.base == LAST:
+            return moment.batch
+        if self._reading.base == SEEDS or self._facts is None:
+            return moment.seeds
+        harvested = self._ids[moment.harvested]
+        known = self._facts.facts(
+            seeds=self._ids[moment.seeds],
+            harvested=harvested,
+            current=self._ids[moment.candidates],
+            content_known=self._content_known,
+        )
+        near = moment.harvested[members(nearest_of_facts(known), harvested)]
+        return np.union1d(moment.seeds, near)
+
     def scores(self, known: tuple[Round, Int64s]) -> Float64s:
-        """The best score of each candidate in this round and, unless the seeds are the base, earlier ones."""
+        """The best score of each candidate in this round and, where the base is the last batch, in earlier ones."""
         contexts, candidates = known
         fresh = candidate_scores(score_round(contexts, self._log, self._reading), self._ids[candidates])
         earlier = self._best[candidates] if self._reading.base == LAST else 0.0

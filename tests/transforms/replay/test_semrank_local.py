@@ -17,6 +17,7 @@ from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.replay import semrank_local
 from semrank.transforms.replay.replay import Moment
 from semrank.transforms.replay.semrank_local import ClickLog, SemRankCrawler, SemRankWeb, make_round, score_round
+from semrank.transforms.replay.web import Web
 from tests.pipelines.test_definitions import random_web
 from tests.support.sample import ingest_sample
 from tests.support.snapshots import read_rows, table_of, write_snapshot
@@ -104,7 +105,14 @@ READINGS: list[dict[str, Any]] = [
     {"log_scope": "topic", "isa_needs_word": True},
     {"base": "seeds", "log_scope": "topic", "isa_needs_word": True, "user_groups": "minhash", "keywords_per_page": 6},
     {"base": "seeds", "keywords": "nouns"},
+    {"base": "topic", "isa_needs_word": True},
+    {"base": "topic", "keywords": "nouns"},
 ]
+
+
+def numbers(everything: Any, urls: list[str]) -> Any:
+    """Places of URLs among all, ascending."""
+    return np.searchsorted(everything, np.sort(urls)).astype(np.int64)
 
 
 @pytest.mark.parametrize("options", READINGS, ids=lambda options: " ".join(options) or "paper-2013")
@@ -114,6 +122,7 @@ def test_every_round_of_a_crawl(
     """Frontier mode, round after round: the command goes on from its own rounds with what the crawl has fetched."""
     config = semrank_config("paper-2013", options)
     chosen = reading(config)
+    nouns = config.nouns_only
     given = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if not isinstance(value, bool)]
     given += [
         f"--{'' if value else 'no-'}{name.replace('_', '-')}"
@@ -121,9 +130,21 @@ def test_every_round_of_a_crawl(
         if value in (True, False)
     ]
     pages, links, clicks, queue = sample
-    web = SemRankWeb.of(table_of(pages, PAGES), table_of(links, LINKS), nouns=config.nouns_only)
-    log = ClickLog.of(table_of(clicks, CLICKS), groups=config.user_groups, nouns=config.nouns_only)
-    seeds, harvested = queue, list(queue)
+    tables = table_of(pages, PAGES), table_of(links, LINKS), table_of(clicks, CLICKS)
+    web = SemRankWeb.of(*tables[:2], nouns=nouns)
+    log = ClickLog.of(tables[2], groups=config.user_groups, nouns=nouns)
+    everything = np.unique([*(page["url"] for page in pages), *(link["target_url"] for link in links)])
+    urls = pa.array(everything)
+    crawler = SemRankCrawler(
+        web,
+        log,
+        ids=text_ids(urls),
+        urls=urls,
+        content_known=False,
+        reading=chosen,
+        facts=Web.of_tables(*tables, nouns=nouns),
+    )
+    seeds, harvested = numbers(everything, queue), list(queue)
     (tmp_path / "seeds.txt").write_text("\n".join(queue), encoding="utf-8")
     start = ["--seeds", str(tmp_path / "seeds.txt")]
     for number in range(3):
@@ -137,9 +158,9 @@ def test_every_round_of_a_crawl(
         common = ["--profile", "paper-2013", "--threshold", "0", "--max-urls", "8", "--quiet", *given]
         assert main(["rank", "--snapshot", str(snapshot), *start, "--output", str(output), *common]) == 0
         expected = {row["url"]: row for row in read_rows(output / "frontier")}
-        known = np.sort(text_ids(pa.array(harvested, pa.string())))
-        base = queue_table(seeds if config.base == "seeds" else queue)
-        contexts = make_round(web, log, known=known, queue=base, harvested=known, reading=chosen)
+        candidates = numbers(everything, list(expected))
+        moment = Moment(seeds, numbers(everything, harvested), numbers(everything, queue), candidates, candidates)
+        contexts, _ = crawler.look(moment)
         assert_equal({row["url"]: row for row in score_round(contexts, log, chosen).to_pylist()}, expected)
         queue = [url for url, row in expected.items() if row["selected"]]
         assert len(queue) == 8
