@@ -21,7 +21,6 @@ from typing import Any
 
 import apache_beam as beam
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -32,7 +31,7 @@ from benchmarks.harness import Measurement, Prepared, Result, Side, compare, int
 from semrank.pipelines.folders import table_bytes, table_files
 from semrank.pipelines.runtime import beam_options, run_pipeline
 from semrank.schemas.tables import CLICKS
-from semrank.transforms.columnar.arrays import int64s, partition_count, sum_by_key
+from semrank.transforms.columnar.arrays import Int64s, int64s, partition_count, sum_by_key
 from semrank.transforms.columnar.beam import WritePartitions
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.columnar.parquet import ROW_GROUP_ROWS
@@ -229,7 +228,7 @@ def check_equal(ours: Path, peer: Path) -> dict[str, int]:
     return rows
 
 
-def _sorted(keys: list[npt.NDArray[np.int64]], counts: pa.Table) -> npt.NDArray[np.int64]:
+def _sorted(keys: list[Int64s], counts: pa.Table) -> Int64s:
     order = np.lexsort(keys)
     return np.stack([*keys, int64s(counts["clicks"])])[:, order]
 

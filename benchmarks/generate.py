@@ -18,17 +18,13 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLICKS, LINKS, PAGES, TOPICS, TableSchema
-from semrank.transforms.columnar.arrays import Int64s
-from semrank.transforms.columnar.ids import mix_bits
-
-Floats = npt.NDArray[np.float64]
+from semrank.transforms.columnar.arrays import Float64s, Int64s, mix_bits
 
 PIECE_PAGES = 1 << 15
 """Pages made at a time; with 10 links and 120 words each some 50 MB. Part of what the numbers determine."""
@@ -149,7 +145,7 @@ def _generator(seed: int, *purpose: int) -> np.random.Generator:
 _LINKS, _CONTENT, _SESSIONS, _QUERIES, _FETCH = range(5)
 
 
-def power_law_ranks(random: Floats, count: Int64s | int, exponent: float) -> Int64s:
+def power_law_ranks(random: Float64s, count: Int64s | int, exponent: float) -> Int64s:
     """Ranks from 0 to count - 1 whose frequency falls as (rank + 1)^-exponent, by inversion of the continuous law.
 
     Args:

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import apache_beam as beam
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -27,7 +26,7 @@ from benchmarks.harness import Result, interleaved, without_peer
 from semrank.pipelines.folders import table_bytes, table_files
 from semrank.pipelines.runtime import beam_options, run_pipeline
 from semrank.schemas.tables import CLICKS, LINKS
-from semrank.transforms.columnar.arrays import column_array, distinct_rows, int64s, partition_count
+from semrank.transforms.columnar.arrays import Int64s, column_array, distinct_rows, int64s, partition_count
 from semrank.transforms.columnar.beam import FilterIds, MapTables, ReadParquet, WritePartitions
 from semrank.transforms.columnar.idfilter import IdFilter, filter_bits, filter_positions
 from semrank.transforms.columnar.ids import text_ids
@@ -193,7 +192,7 @@ def check_equal(ours: Path, peer: Path) -> dict[str, int]:
     return counts
 
 
-def _sorted(pairs: pa.Table) -> npt.NDArray[np.int64]:
+def _sorted(pairs: pa.Table) -> Int64s:
     columns = np.stack([int64s(pairs[name]) for name in ("source", "target", "support")])
     return columns[:, np.lexsort(columns[::-1])]
 

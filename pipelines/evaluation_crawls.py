@@ -10,7 +10,6 @@ from functools import partial
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from semrank.pipelines.config import PAPER_PROFILES, ranker_options
@@ -18,7 +17,7 @@ from semrank.pipelines.evaluation_config import EXPAND, FRONTIER, OMNISCIENT, Ev
 from semrank.pipelines.evaluation_ground import Ground
 from semrank.pipelines.evaluation_topics import Topic
 from semrank.pipelines.local.progress import PROGRESS
-from semrank.transforms.columnar.arrays import Int64s
+from semrank.transforms.columnar.arrays import Bools, Int64s
 from semrank.transforms.ranking import registry
 from semrank.transforms.ranking.ontology_beam import named_ontology
 from semrank.transforms.replay.replay import Crawl, Crawler, FactsCrawler, Omniscient, replay, replay_expansion
@@ -52,7 +51,7 @@ class Setting:
         """Whether the candidates' texts and links are known."""
         return self.mode != FRONTIER
 
-    def relevant(self, pages: int) -> npt.NDArray[np.bool_]:
+    def relevant(self, pages: int) -> Bools:
         """Whether each page is relevant: one of the topic and not a seed, bool[pages]."""
         relevant = np.zeros(pages, dtype=np.bool_)
         relevant[self.topic.pages] = True

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from semrank.pipelines.evaluation_config import EvaluationConfig
 from semrank.pipelines.evaluation_crawls import Replayed
 from semrank.schemas.tables import CURVE, SUMMARY, SWEEP
-from semrank.transforms.columnar.arrays import concatenate
+from semrank.transforms.columnar.arrays import Bools, concatenate
 from semrank.transforms.replay import measures
 
 HARVEST_PAGES = 100
@@ -64,13 +63,13 @@ class Results:
         )
 
 
-def _curve_rows(done: Replayed, relevant: npt.NDArray[np.bool_]) -> pa.Table:
+def _curve_rows(done: Replayed, relevant: Bools) -> pa.Table:
     curve = measures.crawl_curve(relevant[done.crawl.order], int(relevant.sum()))
     numbers = [curve.pages, curve.relevant, curve.harvest, curve.precision, curve.recall, curve.f_measure]
     return _rows_of(done, [*numbers, done.crawl.seconds], CURVE.schema)
 
 
-def _sweep_rows(done: Replayed, relevant: npt.NDArray[np.bool_]) -> pa.Table:
+def _sweep_rows(done: Replayed, relevant: Bools) -> pa.Table:
     ranked = np.isfinite(done.crawl.scores)
     found = measures.threshold_sweep(done.crawl.scores[ranked], relevant[ranked], int(relevant.sum()), THRESHOLDS)
     precision = pa.array(found.precision, from_pandas=True)
@@ -86,7 +85,7 @@ def _rows_of(done: Replayed, numbers: Sequence[Any], schema: pa.Schema) -> pa.Ta
     return pa.table([*texts, seed_set, *(pa.array(values) for values in numbers)], schema=schema)
 
 
-def _measured(done: Replayed, relevant: npt.NDArray[np.bool_], budget: int) -> dict[str, float]:
+def _measured(done: Replayed, relevant: Bools, budget: int) -> dict[str, float]:
     """The measures of one crawl; one that ran out of candidates counts as if irrelevant pages had followed."""
     hits = measures.padded_hits(relevant[done.crawl.order], budget)
     curve = measures.crawl_curve(hits, int(relevant.sum()))

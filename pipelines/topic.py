@@ -12,7 +12,7 @@ import pyarrow as pa
 from semrank.pipelines.manifest import Manifest
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import TOPIC, conform
-from semrank.transforms.columnar.arrays import column_array, int64s, members, positions
+from semrank.transforms.columnar.arrays import bools, column_array, int64s, members, positions
 from semrank.transforms.context.pages import DRAWN_SCHEMA, lowest_ids
 from semrank.transforms.context.words import lemma_counts
 from semrank.transforms.ranking.seed_topic import scattered, seed_topic
@@ -36,7 +36,7 @@ def topic_rows(drawn: pa.Table | None, *, query: Sequence[str], language: str, n
     """
     rows = DRAWN_SCHEMA.empty_table() if drawn is None else drawn
     ids = int64s(rows["url_id"])
-    kinds = {name: ids[np.asarray(rows[name].to_numpy(), dtype=np.bool_)] for name in DRAWN_PAGES}
+    kinds = {name: ids[bools(rows[name])] for name in DRAWN_PAGES}
     kinds = {name: lowest_ids(np.unique(found), DRAWN_PAGES[name]) for name, found in kinds.items()}
     chosen = np.unique(np.concatenate(list(kinds.values())))
     first = np.unique(ids, return_index=True)[1]

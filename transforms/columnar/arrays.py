@@ -9,8 +9,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.ids import mix_bits
-
 TARGET_TABLE_BYTES = 2 << 20
 """Size at which tables travel between stages: large enough that a table's fixed cost (some 50 us) does not show,
 small enough that a runner's sort buffer takes it."""
@@ -39,6 +37,11 @@ def partition_count(estimated_bytes: int) -> int:
 def int64s(column: pa.Array | pa.ChunkedArray) -> Int64s:
     """A column of integers without nulls as int64[n]."""
     return np.asarray(column.to_numpy(), dtype=np.int64)
+
+
+def optional_int64s(table: pa.Table | None, name: str) -> Int64s:
+    """A column of integers without nulls as int64[n]; empty if there is no table."""
+    return np.zeros(0, dtype=np.int64) if table is None else int64s(table[name])
 
 
 def bools(column: pa.Array | pa.ChunkedArray) -> Bools:
@@ -73,6 +76,16 @@ def pointers(lengths: Int64s) -> Int64s:
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
+def row_pointers(rows: npt.NDArray[np.integer], count: int) -> Int64s:
+    """CSR pointers int64[count + 1] of entries that are in these rows of `count`."""
+    return pointers(np.bincount(rows, minlength=count))
+
+
+def entry_rows(indptr: npt.NDArray[np.integer]) -> Int64s:
+    """The row of each entry, int64[indptr[-1]], from CSR pointers."""
+    return np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
+
+
 def list_column(values: pa.Array, indptr: Int64s) -> pa.ListArray:
     """A list array from CSR pointers and the values of all rows."""
     return pa.ListArray.from_arrays(pa.array(indptr, type=pa.int32()), values)
@@ -81,7 +94,7 @@ def list_column(values: pa.Array, indptr: Int64s) -> pa.ListArray:
 def list_parts(column: pa.Array | pa.ChunkedArray) -> tuple[Int64s, pa.Array]:
     """CSR pointers int64[n + 1] and the values of a list column; a null row has no values."""
     array = column_array(column)
-    lengths = np.asarray(pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    lengths = int64s(pc.fill_null(pc.list_value_length(array), 0))
     return pointers(lengths), array.flatten()
 
 
@@ -114,12 +127,13 @@ def group_sums(values: Int64s, starts: Int64s) -> Int64s:
     return np.add.reduceat(values, starts) if len(starts) else np.zeros(0, dtype=np.int64)
 
 
-def sum_rows(keys: Sequence[Int64s], counts: Int64s) -> list[Int64s]:
-    """Distinct rows of the key columns, ascending, and the sum of the counts of each, as one more column."""
+def sum_rows(keys: Sequence[Int64s], *counts: Int64s) -> list[Int64s]:
+    """Distinct rows of the key columns, ascending, and the sums of each column of counts, as further columns."""
     order = np.argsort(row_keys(*keys))
     sorted_keys = [column[order] for column in keys]
     starts = group_starts(*sorted_keys)
-    return [*(column[starts] for column in sorted_keys), group_sums(counts[order], starts)]
+    sums = (group_sums(column[order], starts) for column in counts)
+    return [*(column[starts] for column in sorted_keys), *sums]
 
 
 def dense_ranks(values: Int64s) -> tuple[Int64s, int]:
@@ -174,6 +188,18 @@ def positions(sorted_ids: Int64s, wanted: Int64s) -> Int64s:
         return np.full(len(wanted), -1, dtype=np.int64)
     found = np.minimum(np.searchsorted(sorted_ids, wanted), len(sorted_ids) - 1)
     return np.where(sorted_ids[found] == wanted, found, -1).astype(np.int64)
+
+
+def mix_bits(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection of uint64 whose bits look independent."""
+    mixed = values.copy()
+    with np.errstate(over="ignore"):
+        mixed ^= mixed >> np.uint64(30)
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(27)
+        mixed *= np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
+    return mixed
 
 
 def partition_numbers(ids: Int64s, count: int) -> Int64s:

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from semrank.transforms.columnar.arrays import Bools, Int64s, int64s
-from semrank.transforms.columnar.ids import mix_bits
+from semrank.transforms.columnar.arrays import Bools, Int64s, int64s, mix_bits
 
 MIN_BITS = 1 << 16
 MAX_BITS = 1 << 27

@@ -14,10 +14,11 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
+
+from semrank.transforms.columnar.arrays import Int64s, mix_bits
 
 HASHED_AT_ONCE = 1 << 16
 """Strings that are objects of Python at the same time, each of which takes some 100 bytes."""
@@ -35,13 +36,13 @@ class IdCollisionError(RuntimeError):
         super().__init__(f"several strings have the id {', '.join(map(str, ids))}")
 
     @staticmethod
-    def ids_of_message(message: str) -> npt.NDArray[np.int64]:
+    def ids_of_message(message: str) -> Int64s:
         """The ids that an error's text lists, int64[n]; none where it is another error's."""
         found = re.search(r"several strings have the id (-?\d+(?:, -?\d+)*)", message)
         return np.array([int(text) for text in found[1].split(", ")] if found else [], dtype=np.int64)
 
 
-def text_digests(strings: pa.Array | pa.ChunkedArray, *, distinct: bool = False) -> npt.NDArray[np.int64]:
+def text_digests(strings: pa.Array | pa.ChunkedArray, *, distinct: bool = False) -> Int64s:
     """Ids and check values of strings.
 
     Args:
@@ -70,7 +71,7 @@ def text_digests(strings: pa.Array | pa.ChunkedArray, *, distinct: bool = False)
     return np.ascontiguousarray(_digests(encoded.dictionary)[encoded.indices.to_numpy(zero_copy_only=False)])
 
 
-def _digests(strings: pa.Array) -> npt.NDArray[np.int64]:
+def _digests(strings: pa.Array) -> Int64s:
     values = bytearray()
     for start in range(0, len(strings), HASHED_AT_ONCE):
         texts = pc.cast(strings.slice(start, HASHED_AT_ONCE), pa.large_binary()).to_pylist()
@@ -78,18 +79,18 @@ def _digests(strings: pa.Array) -> npt.NDArray[np.int64]:
     return np.frombuffer(values, dtype=">i8").astype(np.int64).reshape(-1, 2)
 
 
-def text_ids(strings: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
+def text_ids(strings: pa.Array | pa.ChunkedArray) -> Int64s:
     """The ids alone, int64[n]; see `text_digests`."""
     return np.ascontiguousarray(text_digests(strings)[:, 0])
 
 
-def text_draws(strings: pa.Array) -> npt.NDArray[np.int64]:
+def text_draws(strings: pa.Array) -> Int64s:
     """Numbers to draw strings at random by, int64[n]: the low half of the 128-bit XXH3 hash of the UTF-8 bytes."""
     digests = map(xxhash.xxh3_128_digest, pc.cast(strings, pa.large_binary()).to_pylist())
     return np.frombuffer(b"".join(digests), dtype=">i8").astype(np.int64)[1::2]
 
 
-def combine_ids(*parts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def combine_ids(*parts: Int64s) -> Int64s:
     """One id for each row of several id columns (splitmix64 finaliser over a running sum), int64[n]."""
     total = np.zeros(parts[0].shape, dtype=np.uint64)
     with np.errstate(over="ignore"):
@@ -98,19 +99,7 @@ def combine_ids(*parts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return total.view(np.int64)
 
 
-def mix_bits(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection of uint64 whose bits look independent."""
-    mixed = values.copy()
-    with np.errstate(over="ignore"):
-        mixed ^= mixed >> np.uint64(30)
-        mixed *= np.uint64(0xBF58476D1CE4E5B9)
-        mixed ^= mixed >> np.uint64(27)
-        mixed *= np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(31)
-    return mixed
-
-
-def set_id(ids: npt.NDArray[np.int64], indptr: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def set_id(ids: Int64s, indptr: Int64s) -> Int64s:
     """One non-negative id for each set of ids, whatever the order of its members.
 
     Args:
@@ -128,7 +117,7 @@ def set_id(ids: npt.NDArray[np.int64], indptr: npt.NDArray[np.int64]) -> npt.NDA
     return (spread >> np.uint64(1)).astype(np.int64)
 
 
-def digest_table(digests: npt.NDArray[np.int64]) -> pa.Table:
+def digest_table(digests: Int64s) -> pa.Table:
     """The distinct rows of an int64[n, 2] digest array as a table of `DIGEST_SCHEMA`."""
     ids, checks = np.ascontiguousarray(digests[:, 0]), np.ascontiguousarray(digests[:, 1])
     order = np.argsort(ids)
@@ -139,7 +128,7 @@ def digest_table(digests: npt.NDArray[np.int64]) -> pa.Table:
     return pa.table([pa.array(ids[order]), pa.array(checks[order])], schema=DIGEST_SCHEMA)
 
 
-def shared_ids(tables: Iterable[pa.Table]) -> npt.NDArray[np.int64]:
+def shared_ids(tables: Iterable[pa.Table]) -> Int64s:
     """The ids that stand with several check values in tables of `DIGEST_SCHEMA`, ascending, int64[n]."""
     merged = (
         pa.concat_tables([DIGEST_SCHEMA.empty_table(), *(table.cast(DIGEST_SCHEMA) for table in tables)])

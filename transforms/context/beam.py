@@ -11,7 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.arrays import MAIN, Int64s, column_array, distinct_rows, int64s, members, sum_by_key
+from semrank.transforms.columnar.arrays import (
+    MAIN,
+    Int64s,
+    bools,
+    column_array,
+    distinct_rows,
+    int64s,
+    members,
+    sum_by_key,
+)
 from semrank.transforms.columnar.beam import (
     Collection,
     Combine,
@@ -391,7 +400,7 @@ class _Known(NamedTuple):
 def _wanted(harvest: pa.Table | None, current: pa.Table | None, *, bits: int, page_rows: int) -> pages.Wanted:
     known = _Known.of(harvest)
     rows = HARVESTED_SCHEMA.empty_table() if harvest is None else harvest
-    seed, queued = (np.asarray(rows[name].to_numpy(), dtype=np.bool_) for name in ("seed", "queued"))
+    seed, queued = (bools(rows[name]) for name in ("seed", "queued"))
     draw = pages.Draw.of(int64s(rows["url_id"]), seed, queued, page_rows)
     return pages.Wanted(known.harvested, IdFilter.from_segments(current, bits), known.queue, draw)
 

@@ -22,14 +22,16 @@ from semrank.transforms.columnar.arrays import (
     bounded_slices,
     column_array,
     distinct_rows,
+    entry_rows,
     group_starts,
     int64s,
     list_column,
     list_parts,
-    pointers,
+    optional_int64s,
     positions,
     ragged,
     row_keys,
+    row_pointers,
     sum_rows,
 )
 from semrank.transforms.columnar.ids import text_digests
@@ -259,7 +261,7 @@ def describe_urls(evidence: Evidence, harvested: Int64s) -> Iterator[tuple[str, 
     """
     seeds = HARVESTED_SCHEMA.empty_table() if evidence.harvested is None else evidence.harvested.sort_by("url_id")
     seed_ids = int64s(seeds["url_id"])
-    found = np.zeros(0, dtype=np.int64) if evidence.discovered is None else int64s(evidence.discovered["url_id"])
+    found = optional_int64s(evidence.discovered, "url_id")
     ids = np.union1d(seed_ids, found)
     place = positions(harvested, ids)
     fetched, described = _page_flags(evidence.fetched, ids)
@@ -292,7 +294,7 @@ class _Counts:
 
     def columns(self, rows: int) -> list[pa.Array]:
         """Keys and counts as list columns."""
-        indptr = pointers(np.bincount(self.row, minlength=rows).astype(np.int64))
+        indptr = row_pointers(self.row, rows)
         return [list_column(pa.array(self.key), indptr), list_column(pa.array(self.count), indptr)]
 
 
@@ -363,7 +365,7 @@ class WordNumbers:
     @staticmethod
     def of(vocabulary: pa.Table | None) -> WordNumbers:
         """The numbers of a vocabulary's words (`VOCABULARY_SCHEMA`)."""
-        ids = np.zeros(0, dtype=np.int64) if vocabulary is None else int64s(vocabulary["word_id"])
+        ids = optional_int64s(vocabulary, "word_id")
         order = np.argsort(ids)
         return WordNumbers(ids[order], order.astype(np.int64))
 
@@ -374,7 +376,7 @@ def number_descriptions(table: pa.Table, vocabulary: WordNumbers) -> pa.Table:
         indptr, ids = list_parts(table[name])
         counts = int64s(list_parts(table[f"{name}_counts"])[1])
         place = positions(vocabulary.ids, int64s(ids))
-        row = np.repeat(np.arange(table.num_rows, dtype=np.int64), np.diff(indptr))
+        row = entry_rows(indptr)
         kept = place >= 0
         row, counts, number = row[kept], counts[kept], vocabulary.numbers[place[kept]]
         order = np.argsort(row_keys(row, number))

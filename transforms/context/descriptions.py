@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import Bools, Int64s, bools, int64s, list_parts, pointers
+from semrank.transforms.columnar.arrays import Bools, Int64s, bools, int64s, list_parts, row_pointers
 
 BLOCKS = ("text", "lead", "anchor", "around", "query")
 """Where words stand: title and text, the first words of the text, anchors that point to the URL and the address, the
@@ -121,8 +121,6 @@ def _matrix(indices: pa.ChunkedArray, counts: pa.ChunkedArray | None, width: int
 def counts_matrix(rows: Int64s, columns: Int64s, counts: Int64s, shape: tuple[int, int]) -> sparse.csr_array:
     """Counts added by (row, column), CSR int64[shape] with ascending indices."""
     order = np.lexsort((columns, rows))
-    matrix = sparse.csr_array(
-        (counts[order], columns[order], pointers(np.bincount(rows, minlength=shape[0]))), shape=shape
-    )
+    matrix = sparse.csr_array((counts[order], columns[order], row_pointers(rows, shape[0])), shape=shape)
     matrix.sum_duplicates()
     return matrix

@@ -19,7 +19,9 @@ from semrank.transforms.columnar.arrays import (
     Bools,
     Float64s,
     Int64s,
+    bools,
     column_array,
+    entry_rows,
     group_starts,
     group_sums,
     int64s,
@@ -28,9 +30,9 @@ from semrank.transforms.columnar.arrays import (
     list_parts,
     members,
     places_in_groups,
-    pointers,
     positions,
     row_keys,
+    row_pointers,
     sum_rows,
 )
 from semrank.transforms.columnar.ids import text_ids
@@ -143,7 +145,7 @@ def make_objects(evidence: Evidence, corpus: Corpus, settings: ObjectSettings) -
             pa.array(fetched),
             fetched_at,
             status,
-            list_column(pa.array(word), pointers(np.bincount(owner, minlength=len(ids)))),
+            list_column(pa.array(word), row_pointers(owner, len(ids))),
             *neighbours,
         ],
         schema=OBJECT_SCHEMA,
@@ -163,7 +165,7 @@ def number_words(objects: pa.Table, vocabulary_ids: Int64s) -> pa.Table:
     order = np.argsort(vocabulary_ids)
     indptr, words = list_parts(objects["words"])
     numbers = order[positions(vocabulary_ids[order], int64s(words))]
-    owner = np.repeat(np.arange(objects.num_rows, dtype=np.int64), np.diff(indptr))
+    owner = entry_rows(indptr)
     numbers = numbers[np.argsort(row_keys(owner, numbers))]
     return objects.set_column(
         objects.schema.get_field_index("words"), OBJECT_SCHEMA.field("words"), list_column(pa.array(numbers), indptr)
@@ -254,7 +256,7 @@ def _fetch_state(fetched: pa.Table | None, ids: Int64s) -> tuple[Bools, Bools, p
     fetched = fetched.take(pa.array(order)).combine_chunks()
     place = positions(int64s(fetched["url_id"]), ids)
     found = place >= 0
-    described = np.asarray(fetched["described"].to_numpy(), dtype=np.bool_)
+    described = bools(fetched["described"])
     indices = pa.array(np.where(found, place, 0), mask=~found)
     times, statuses = (column_array(fetched[name]).take(indices) for name in ("fetched_at", "status"))
     return found & described[np.where(found, place, 0)], found, times, statuses
@@ -318,7 +320,7 @@ def _neighbours(edges: pa.Table | None, ids: Int64s, current: Bools, count_every
     weight = np.where(clicked & count_every_click, times, 1)
     starts = group_starts(owner, queue)
     sums = group_sums(weight, starts)
-    indptr = pointers(np.bincount(owner[starts], minlength=len(ids)))
+    indptr = row_pointers(owner[starts], len(ids))
     links = np.bincount(owner, weights=np.where(clicked, 0, weight), minlength=len(ids)).astype(np.int64)
     clicks = np.bincount(owner, weights=np.where(clicked, weight, 0), minlength=len(ids)).astype(np.int64)
     return [
@@ -330,7 +332,4 @@ def _neighbours(edges: pa.Table | None, ids: Int64s, current: Bools, count_every
 
 
 def _supports(word: Int64s, in_base: Bools) -> pa.Table:
-    words, inverse = np.unique(word, return_inverse=True)
-    base = np.bincount(inverse, weights=in_base, minlength=len(words)).astype(np.int64)
-    total = np.bincount(inverse, minlength=len(words)).astype(np.int64)
-    return pa.table([words, base, total - base], schema=SUPPORT_SCHEMA)
+    return pa.table(sum_rows([word], in_base.astype(np.int64), (~in_base).astype(np.int64)), schema=SUPPORT_SCHEMA)

@@ -20,14 +20,16 @@ from semrank.transforms.columnar.arrays import (
     bools,
     column_array,
     distinct_rows,
+    entry_rows,
     int64s,
     list_parts,
     members,
+    mix_bits,
     ragged,
     sum_rows,
 )
 from semrank.transforms.columnar.idfilter import IdFilter
-from semrank.transforms.columnar.ids import digest_table, mix_bits, text_digests, without_shared_ids
+from semrank.transforms.columnar.ids import digest_table, text_digests, without_shared_ids
 from semrank.transforms.context.tokens import Tokens, tokens_of
 from semrank.transforms.context.words import lemma_counts, lemmas_of, text_languages
 from semrank.transforms.streams.urls import url_words
@@ -299,7 +301,7 @@ def _given(ids: Int64s, keywords: pa.ListArray, chosen: Bools) -> Iterator[tuple
     """Given keywords, each once."""
     rows = np.flatnonzero(chosen)
     indptr, values = list_parts(keywords.take(pa.array(rows)))
-    owner = np.repeat(np.arange(len(rows), dtype=np.int64), np.diff(indptr))[_valid(values)]
+    owner = entry_rows(indptr)[_valid(values)]
     words = _Words.of(owner, values.drop_null())
     spread = max(len(words.digests), 1)
     pairs = np.unique(owner * spread + words.number)

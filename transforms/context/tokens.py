@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.arrays import Int64s, bools, int64s, list_parts, pointers, ragged
+from semrank.transforms.columnar.arrays import Int64s, bools, entry_rows, int64s, list_parts, pointers, ragged
 from semrank.transforms.context.words import TOKEN_CHARACTERS, lemmas_of
 
 _BETWEEN_TOKENS = rf"[^{TOKEN_CHARACTERS}]+"
@@ -43,7 +43,7 @@ def tokens_of(texts: pa.Array, languages: pa.Array, language: str, *, nouns: boo
     """
     indptr, runs = list_parts(pc.split_pattern_regex(texts.cast(pa.large_string()), _BETWEEN_TOKENS))
     filled = bools(pc.not_equal(runs, ""))
-    owner = np.repeat(np.arange(len(texts), dtype=np.int64), np.diff(indptr))[filled]
+    owner = entry_rows(indptr)[filled]
     run_codes = runs.filter(pa.array(filled)).dictionary_encode()
     language_codes = languages.fill_null(language).dictionary_encode()
     spread = max(len(language_codes.dictionary), 1)

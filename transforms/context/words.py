@@ -27,7 +27,16 @@ from simplemma.strategies import DefaultStrategy
 from simplemma.strategies.dictionaries import DefaultDictionaryFactory, DictionaryFactory, StreamDictionaryFactory
 from simplemma.strategies.dictionaries.dictionary_factory import DATA_FOLDER, SUPPORTED_LANGUAGES
 
-from semrank.transforms.columnar.arrays import Int32s, Int64s, column_array, int64s, list_column, pointers, ragged
+from semrank.transforms.columnar.arrays import (
+    Int32s,
+    Int64s,
+    column_array,
+    entry_rows,
+    int64s,
+    list_column,
+    pointers,
+    ragged,
+)
 from semrank.transforms.context.lemma_files import cached_dictionary
 from semrank.transforms.context.nouns import is_noun
 from semrank.transforms.streams.languages import language_code
@@ -309,7 +318,7 @@ def _words(texts: pa.LargeStringArray, wording: _Wording) -> _Words:
     indptr, words = _words_of_tokens(tokens.dictionary, wording)
     encoded = words.dictionary_encode()
 
-    token = np.asarray(tokens.indices.to_numpy(), dtype=np.int64)
+    token = int64s(tokens.indices)
     lengths = np.diff(indptr)[token]
     _, place = ragged(indptr[token], lengths)
     return _Words(
@@ -500,7 +509,7 @@ def _count(rows: Int64s, words: _Words) -> LemmaCounts:
     order = pc.array_sort_indices(words.vocabulary)
     rank = np.empty(len(order), dtype=np.int64)
     rank[int64s(order)] = np.arange(len(order))
-    owner = np.repeat(np.arange(len(rows), dtype=np.int64), np.diff(words.indptr))
+    owner = entry_rows(words.indptr)
     keys, count = np.unique(owner * max(len(order), 1) + rank[words.word], return_counts=True)
     owner, lemma = np.divmod(keys, max(len(order), 1))
     return LemmaCounts(rows[owner], lemma.astype(np.int32), count.astype(np.int32), words.vocabulary.take(order))

@@ -17,7 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import PAGES
-from semrank.transforms.columnar.arrays import column_array, group_starts, int64s, is_new_row, positions, sort_rows
+from semrank.transforms.columnar.arrays import (
+    column_array,
+    group_starts,
+    int64s,
+    is_new_row,
+    places_in_groups,
+    positions,
+    sort_rows,
+)
 from semrank.transforms.columnar.ids import text_ids
 
 CONTENT = ("title", "text", "language")
@@ -169,8 +177,8 @@ def open_requests(
     keys = keys.group_by(["url", "has_place", "request", "place"]).aggregate([("time", "max")])
     names = ["time_max", "has_place", "request", "place"]
     keys = keys.sort_by([("url", "ascending"), *((name, "descending") for name in names)])
-    starts = group_starts(np.asarray(column_array(keys["url"]).dictionary_encode().indices, dtype=np.int64))
-    rank = np.arange(keys.num_rows) - np.repeat(starts, np.diff(np.append(starts, keys.num_rows)))
+    starts = group_starts(int64s(column_array(keys["url"]).dictionary_encode().indices))
+    rank = places_in_groups(starts, keys.num_rows)
     place = pc.if_else(pc.equal(keys["has_place"], 1), keys["place"], None)
     return pa.table([keys["url"], rank, keys["request"], place], schema=REQUEST_SCHEMA).combine_chunks()
 
@@ -206,7 +214,7 @@ def borrowed_content(requests: pa.Table | None, lent: pa.Table | None) -> Iterat
 def best_content(content: pa.Table) -> pa.Table:
     """The content with the smallest rank for each page of a partition (`BORROWED_CONTENT_SCHEMA`)."""
     ordered = content.sort_by([("url", "ascending"), ("rank", "ascending")]).combine_chunks()
-    number = np.asarray(column_array(ordered["url"]).dictionary_encode().indices, dtype=np.int64)
+    number = int64s(column_array(ordered["url"]).dictionary_encode().indices)
     return ordered.take(pa.array(group_starts(number)))
 
 

@@ -21,6 +21,7 @@ from semrank.transforms.columnar.arrays import (
     MAIN,
     Bools,
     Int64s,
+    bools,
     column_array,
     distinct_rows,
     group_starts,
@@ -106,8 +107,8 @@ def newest_pages(pages: pa.Table) -> Newest:
     same_fetch = _same_times(ordered["fetched_at"], starts[url])
     earlier = ordered.filter(pa.array(~newest & ~same_fetch)).select(HISTORY.schema.names)
     own = _filled(ordered, starts, np.where(same_fetch, url, -1))
-    alive = np.asarray(pc.fill_null(pc.less(ordered["status"], _FIRST_ERROR), True).to_numpy(), dtype=np.bool_)
-    silent = np.asarray(pc.is_null(own["text"]).to_numpy(), dtype=np.bool_) & alive[starts]
+    alive = bools(pc.fill_null(pc.less(ordered["status"], _FIRST_ERROR), True))
+    silent = bools(pc.is_null(own["text"])) & alive[starts]
     filling = np.where(alive & silent[url], url, -1)
     merged = own
     for name in _CONTENT:
@@ -291,7 +292,7 @@ def current_links(captured: pa.Table, newest: pa.Table, shown: pa.Table) -> pa.T
 def _places(urls: pa.ChunkedArray, among: pa.ChunkedArray) -> Int64s:
     """The position of each URL among distinct ones, int64[n]; -1 if it is not among them."""
     found = pc.index_in(column_array(urls), value_set=column_array(among))
-    return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
+    return int64s(pc.fill_null(found, -1))
 
 
 def _are_of(captured: pa.Table, captures: pa.Table, rows: Int64s) -> Bools:
@@ -379,7 +380,7 @@ class Moves:
         chosen = pc.if_else(
             pa.array(moved), self.targets.take(pa.array(np.maximum(place, 0))), encoded.dictionary.cast(pa.string())
         )
-        index = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+        index = int64s(encoded.indices)
         position = table.schema.get_field_index(column)
         return table.set_column(position, table.schema.field(position), chosen.take(encoded.indices)), int(
             moved[index].sum()

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import REJECTS
-from semrank.transforms.columnar.arrays import column_array
-from semrank.transforms.columnar.ids import mix_bits, text_ids
+from semrank.transforms.columnar.arrays import column_array, distinct_rows, mix_bits
+from semrank.transforms.columnar.ids import text_ids
 
 STAGE = "trap"
 
@@ -143,9 +143,10 @@ def trap_marks(candidates: pa.Table) -> pa.Table:
     Args:
         candidates: table of `CANDIDATES_SCHEMA`, in any order, with repetitions.
     """
-    distinct = candidates.group_by(CANDIDATES_SCHEMA.names).aggregate([])
-    counted = distinct.group_by(["reason", "family"]).aggregate(
-        [("url_id", "count_distinct"), ("shape_id", "count_distinct")]
+    counted = (
+        distinct_rows(candidates)
+        .group_by(["reason", "family"])
+        .aggregate([("url_id", "count_distinct"), ("shape_id", "count_distinct")])
     )
     sampled = pc.is_in(counted["reason"], pa.array([ENDLESS, FACETS]))
     size = pc.multiply(counted["url_id_count_distinct"], pc.if_else(sampled, SAMPLE, 1))

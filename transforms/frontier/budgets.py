@@ -29,8 +29,10 @@ from semrank.transforms.columnar.arrays import (
     group_starts,
     int64s,
     members,
+    optional_int64s,
     positions,
     row_keys,
+    sum_rows,
 )
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.frontier.depth import WITHIN
@@ -227,8 +229,7 @@ def shares(counts: pa.Table | None, quality: pa.Table | None, *, budget: int, re
     weight = _qualities(host, quality)
     if refresh_share is None:
         # The two pools of a host are one: the best URLs of either are taken.
-        hosts, number = np.unique(host, return_inverse=True)
-        together = np.bincount(number, weights=available).astype(np.int64)
+        hosts, together = sum_rows([host], available)
         share = proportional_shares(together, _qualities(hosts, quality), budget)
         return pa.table([hosts, np.full(len(hosts), -1, dtype=np.int64), share], schema=POOL_SCHEMA)
     totals = np.bincount(pool, weights=available, minlength=2).astype(np.int64)
@@ -311,7 +312,7 @@ def mark_held(rows: pa.Table, limits: Limits, stages: Mapping[str, pa.Table | No
     reasons: Any = first_reasons(rows, limits)
     ids = int64s(rows["url_id"])
     for reason, left in stages.items():
-        passed = np.zeros(0, dtype=np.int64) if left is None else np.sort(int64s(left["url_id"]))
+        passed = np.sort(optional_int64s(left, "url_id"))
         dropped = pa.array(~members(passed, ids))
         reasons = pc.if_else(pc.and_(pc.is_null(reasons), dropped), reason, reasons)
     return rows.append_column("held_back", column_array(reasons).cast(pa.string()))

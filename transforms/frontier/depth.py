@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from semrank.transforms.columnar.arrays import MAIN, Int64s, int64s, members
+from semrank.transforms.columnar.arrays import MAIN, Int64s, int64s, members, optional_int64s
 from semrank.transforms.context.links import ID_SCHEMA
 
 MAX_DEPTH = 20
@@ -30,7 +30,7 @@ def seeds_reached(harvested: pa.Table) -> pa.Table:
 
 def chosen_ids(harvested: pa.Table | None) -> Int64s:
     """Sorted ids of the chosen pages, int64[n]."""
-    return np.zeros(0, dtype=np.int64) if harvested is None else np.sort(int64s(harvested["url_id"]))
+    return np.sort(optional_int64s(harvested, "url_id"))
 
 
 def links_of_chosen(links: pa.Table, chosen: Int64s) -> list[tuple[str, pa.Table]]:

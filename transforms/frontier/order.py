@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import FRONTIER, conform
-from semrank.transforms.columnar.arrays import Bools, Float64s, Int64s, bools, column_array, int64s
-from semrank.transforms.columnar.ids import mix_bits
+from semrank.transforms.columnar.arrays import Bools, Float64s, Int64s, bools, column_array, int64s, mix_bits, sum_rows
 from semrank.transforms.frontier.budgets import DISCOVER, REFRESH, Limits, pool_quotas, pools, priority, rank_order
 
 RANGE_BYTES = 32 << 20
@@ -115,24 +114,17 @@ def with_ranges(rows: pa.Table, cuts: pa.Table | None) -> pa.Table:
 def count_ranges(rows: pa.Table) -> pa.Table:
     """Number of rows of each range, and of selectable rows of each pool, a table of `COUNT_SCHEMA`."""
     ranges = int64s(rows["range"])
-    numbers, inverse = np.unique(ranges, return_inverse=True)
     eligible = bools(pc.is_null(rows["held_back"]))
     pool = pools(rows)
-    counts = [
-        np.bincount(inverse, weights=weights, minlength=len(numbers)).astype(np.int64)
-        for weights in (None, eligible & (pool == DISCOVER), eligible & (pool == REFRESH))
-    ]
-    return pa.table([numbers, *counts], schema=COUNT_SCHEMA)
+    selectable = ((eligible & (pool == kind)).astype(np.int64) for kind in (DISCOVER, REFRESH))
+    return pa.table(sum_rows([ranges], np.ones_like(ranges), *selectable), schema=COUNT_SCHEMA)
 
 
 def range_offsets(counts: pa.Table | None) -> pa.Table:
     """Counts of the ranges before each range, and the totals, a table of `OFFSET_SCHEMA`."""
     if counts is None:
         return OFFSET_SCHEMA.empty_table()
-    numbers, inverse = np.unique(int64s(counts["range"]), return_inverse=True)
-    totals = [np.zeros(len(numbers), dtype=np.int64) for _ in _COUNTED]
-    for total, name in zip(totals, _COUNTED, strict=True):
-        np.add.at(total, inverse, int64s(counts[name]))
+    numbers, *totals = sum_rows([int64s(counts["range"])], *(int64s(counts[name]) for name in _COUNTED))
     before = [np.cumsum(total) - total for total in totals]
     everything = [np.full(len(numbers), total.sum()) for total in totals[1:]]
     return pa.table([numbers, *before, *everything], schema=OFFSET_SCHEMA)

@@ -25,8 +25,9 @@ from semrank.transforms.columnar.arrays import (
     group_starts,
     group_sums,
     int64s,
+    mix_bits,
 )
-from semrank.transforms.columnar.ids import mix_bits, text_ids
+from semrank.transforms.columnar.ids import text_ids
 
 TOP_ROWS = 1_000
 """URLs of the top that are shown."""

@@ -14,7 +14,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from semrank.transforms.columnar.arrays import Bools, Int32s, Int64s, group_lengths, group_starts, pointers, ragged
+from semrank.transforms.columnar.arrays import (
+    Bools,
+    Int32s,
+    Int64s,
+    entry_rows,
+    group_lengths,
+    group_starts,
+    pointers,
+    ragged,
+    row_pointers,
+)
 from semrank.transforms.lattice.search_space import RankedConcepts, SearchSpace, chunks
 
 Words = npt.NDArray[np.uint64]
@@ -196,7 +206,7 @@ class _Search:
 
     def _expand(self, databases: _Databases, nodes: _Nodes) -> Iterator[RankedConcepts]:
         """Tests all candidates of some nodes, yields those that are closed and pushes their own candidates."""
-        owner = np.repeat(np.arange(len(nodes.database), dtype=np.int64), np.diff(nodes.indptr))
+        owner = entry_rows(nodes.indptr)
         closed = np.flatnonzero(~_adds_earlier_item(databases, nodes, owner))
         if not len(closed):
             return
@@ -378,7 +388,7 @@ def _bits(sets: Int64s, members: Int64s, count: int, width: int) -> Words:
 def _entries_by_row(rows: Int64s, items: Int64s, row_count: int, item_count: int) -> tuple[Int64s, Int64s]:
     """CSR of the items of each row, from pairs in any order."""
     keys = np.sort(rows * max(1, item_count) + items)
-    return pointers(np.bincount(rows, minlength=row_count)), keys % max(1, item_count)
+    return row_pointers(rows, row_count), keys % max(1, item_count)
 
 
 def _listed_rows(databases: _Databases, database: Int64s, sets: Words) -> tuple[Int64s, Int64s]:
@@ -388,7 +398,7 @@ def _listed_rows(databases: _Databases, database: Int64s, sets: Words) -> tuple[
     found = np.flatnonzero(np.unpackbits(octets, axis=1, bitorder="little"))
     owner, position = np.divmod(found, 64 * width)
     rows = databases.rows[databases.row_start[database[owner]] + position]
-    return pointers(np.bincount(owner, minlength=len(sets))), rows
+    return row_pointers(owner, len(sets)), rows
 
 
 def _narrow_rows(lists: tuple[Int64s, Int64s]) -> tuple[Int64s, Int32s]:

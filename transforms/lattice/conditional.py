@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semrank.transforms.columnar.arrays import Bools, Int64s, pointers
+from semrank.transforms.columnar.arrays import Bools, Int64s, entry_rows, pointers, row_pointers
 from semrank.transforms.lattice.attributes import AttributeOrder
 from semrank.transforms.lattice.bundles import Bundle
 from semrank.transforms.lattice.context import FormalContext
@@ -74,13 +74,11 @@ def conditional_rows(
     """
     if len(object_ids) != part.object_count:
         raise ValueError(f"{len(object_ids)} object ids and {part.object_count} objects found, expected one id each")
-    owners = np.repeat(np.arange(part.object_count, dtype=np.int64), np.diff(part.indptr))
+    owners = entry_rows(part.indptr)
     ranks = order.ranks[part.indices].astype(np.int64)
     kept = ranks >= 0
     owners, ranks = owners[kept], ranks[kept]
-    reduced = FormalContext(
-        pointers(np.bincount(owners, minlength=part.object_count)), part.indices[kept], part.attribute_count
-    )
+    reduced = FormalContext(row_pointers(owners, part.object_count), part.indices[kept], part.attribute_count)
     needs = [
         _needed(owners, ranks, part.object_count, prefix, numbers, bundles)
         for prefix, numbers in _by_prefix(bundles).items()

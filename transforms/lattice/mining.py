@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, list_column, list_parts
+from semrank.transforms.columnar.arrays import (
+    Int64s,
+    column_array,
+    int64s,
+    list_column,
+    list_parts,
+    optional_int64s,
+    sum_rows,
+)
 from semrank.transforms.columnar.ids import set_id
 from semrank.transforms.lattice.attributes import AttributeOrder, AttributeStatistics
 from semrank.transforms.lattice.bundles import Bundle, plan_bundles
@@ -82,7 +90,7 @@ class MiningContext:
         if objects is None or (vocabulary is None and not objects.num_rows):
             return None
         objects = objects.sort_by("url_id").combine_chunks()
-        word_ids = np.zeros(0, dtype=np.int64) if vocabulary is None else int64s(vocabulary["word_id"])
+        word_ids = optional_int64s(vocabulary, "word_id")
         indptr, words = list_parts(objects["words"])
         context = FormalContext(indptr, int64s(words).astype(np.int32), len(word_ids))
         return cls(objects, context, order or AttributeOrder.of(context.supports(), min_support), word_ids)
@@ -137,9 +145,7 @@ def attribute_counts(objects: pa.Table) -> pa.Table:
     """Counts of a part of a context, a table of `COUNT_SCHEMA`."""
     indptr, words = list_parts(objects["words"])
     lengths = np.repeat(np.diff(indptr), np.diff(indptr))
-    distinct, inverse = np.unique(int64s(words), return_inverse=True)
-    supports = np.bincount(inverse, minlength=len(distinct)).astype(np.int64)
-    row_lengths = np.bincount(inverse, weights=lengths, minlength=len(distinct)).astype(np.int64)
+    distinct, supports, row_lengths = sum_rows([int64s(words)], np.ones(len(lengths), dtype=np.int64), lengths)
     everything = np.array([objects.num_rows], dtype=np.int64)
     return pa.table(
         [

@@ -14,8 +14,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from semrank.transforms.columnar.arrays import Bools, Int32s, Int64s, group_lengths, group_starts, pointers, ragged
-from semrank.transforms.columnar.ids import mix_bits, set_id
+from semrank.transforms.columnar.arrays import (
+    Bools,
+    Int32s,
+    Int64s,
+    entry_rows,
+    group_lengths,
+    group_starts,
+    mix_bits,
+    pointers,
+    ragged,
+    row_pointers,
+)
+from semrank.transforms.columnar.ids import set_id
 from semrank.transforms.lattice.attributes import AttributeOrder, predicted_work
 from semrank.transforms.lattice.context import Concepts, FormalContext
 
@@ -81,7 +92,7 @@ class RankedRows:
         """The transpose: (indptr int64[rank_count + 1], row numbers int32, ascending within a rank)."""
         rows = max(1, self.row_count)
         keys = np.sort(self.ranks.astype(np.int64) * rows + self.owners)
-        return pointers(np.bincount(self.ranks, minlength=self.rank_count)), (keys % rows).astype(np.int32)
+        return row_pointers(self.ranks, self.rank_count), (keys % rows).astype(np.int32)
 
     @cached_property
     def entries_read(self) -> Int64s:
@@ -265,7 +276,7 @@ class RankedContext:
                 "expected the same number"
             )
         owners, ranks = _ranked_entries(context, order)
-        indptr = pointers(np.bincount(owners, minlength=context.object_count))
+        indptr = row_pointers(owners, context.object_count)
         objects, class_starts = _equal_rows(indptr, ranks)
         weights = group_lengths(class_starts, len(objects))
         first = objects[class_starts]
@@ -304,10 +315,8 @@ class RankedContext:
             return indptr, rows
         weights = self.rows.weights[rows]
         entry, positions = ragged(self.member_indptr[rows], weights)
-        owners = np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))[entry]
-        return pointers(np.bincount(owners, minlength=len(indptr) - 1)), _sorted_within(
-            owners, self.member_objects[positions]
-        )
+        owners = entry_rows(indptr)[entry]
+        return row_pointers(owners, len(indptr) - 1), _sorted_within(owners, self.member_objects[positions])
 
     def _attribute_sets(self, indptr: Int64s, ranks: Int32s, prefix: Sequence[int]) -> tuple[Int64s, Int32s]:
         concept_numbers = np.arange(len(indptr) - 1, dtype=np.int64)
@@ -331,7 +340,7 @@ def _sorted_within(owners: Int64s, numbers: Int32s) -> Int32s:
 def _ranked_entries(context: FormalContext, order: AttributeOrder) -> tuple[Int64s, Int32s]:
     """Object and rank of each incidence whose attribute is in the order, by object and then rank."""
     ranks = order.ranks[context.indices]
-    owners = np.repeat(np.arange(context.object_count, dtype=np.int64), np.diff(context.indptr))
+    owners = entry_rows(context.indptr)
     if len(order) < context.attribute_count:
         kept = ranks >= 0
         owners, ranks = owners[kept], ranks[kept]

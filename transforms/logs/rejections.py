@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from semrank.schemas.tables import CLICKS, REJECTS, conform
-from semrank.transforms.columnar.arrays import Bools, Int64s
+from semrank.transforms.columnar.arrays import Bools, Int64s, bools
 from semrank.transforms.logs.visits import VISITS, LogBatch
 from semrank.transforms.streams.batch import MAX_REJECT_CHARS
 from semrank.transforms.streams.lines import RECORD_TRUNCATED
@@ -54,7 +54,7 @@ class Rejections:
 
 def truths(values: pa.BooleanArray) -> Bools:
     """A boolean array as bool[n]; null is false."""
-    return np.asarray(values.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return bools(values.fill_null(False))
 
 
 class Balance:

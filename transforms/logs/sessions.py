@@ -33,6 +33,7 @@ from semrank.transforms.columnar.arrays import (
     column_array,
     group_lengths,
     group_starts,
+    int64s,
     is_new_row,
     places_in_groups,
 )
@@ -103,11 +104,11 @@ def click_sequences(visits: pa.Table) -> Sequences:
 def _codes(column: pa.Array | pa.ChunkedArray) -> Int64s:
     """Codes of values, -1 for null."""
     encoded = column_array(column).dictionary_encode()
-    return np.asarray(encoded.indices.fill_null(_NONE).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return int64s(encoded.indices.fill_null(_NONE))
 
 
 def _micros(visits: pa.Table) -> Int64s:
-    return np.asarray(column_array(visits["visited_at"]).cast(pa.int64()).to_numpy(), dtype=np.int64)
+    return int64s(visits["visited_at"].cast(pa.int64()))
 
 
 def _home_page_floods(visits: pa.Table) -> Bools:

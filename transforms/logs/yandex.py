@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.arrays import Bools, Int64s, list_parts
+from semrank.transforms.columnar.arrays import Bools, Int64s, entry_rows, list_parts
 from semrank.transforms.logs.clicks import ClickReader, Rows
 from semrank.transforms.logs.options import LogOptions
 from semrank.transforms.logs.rejections import LAYOUT_UNKNOWN, Balance, truths
@@ -212,7 +212,7 @@ def _ranks(results: pa.BinaryArray, query_of: Int64s, page: Int64s) -> tuple[Int
     pointers, flat = list_parts(lists)
     pair = pc.extract_regex(flat, r"^(?P<page>[0-9]{1,18}),(?P<domain>[0-9]{1,18})$")
     valid = truths(pair.is_valid())
-    owner = np.repeat(np.arange(len(asked)), np.diff(pointers))
+    owner = entry_rows(pointers)
     place = np.arange(len(flat)) - pointers[:-1][owner]
     pages, domains = (
         pc.fill_null(pc.struct_field(pair, name), "0").cast(pa.int64()).to_numpy(zero_copy_only=False)

@@ -7,12 +7,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import apache_beam as beam
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from semrank.schemas.tables import CONCEPTS, KEYWORDS, conform
-from semrank.transforms.columnar.arrays import MAIN, int64s
+from semrank.transforms.columnar.arrays import MAIN, optional_int64s
 from semrank.transforms.columnar.beam import (
     Collection,
     GatherTables,
@@ -290,7 +289,7 @@ class WriteRelations(beam.PTransform[Any, Any]):
 
 
 def _numbered(table: pa.Table, vocabulary: pa.Table | None) -> Iterator[tuple[str, pa.Table]]:
-    ids = np.zeros(0, dtype=np.int64) if vocabulary is None else int64s(vocabulary["word_id"])
+    ids = optional_int64s(vocabulary, "word_id")
     numbered = number_words(table, ids)
     queued = pc.greater_equal(numbered["queue"], 0)
     yield BASE, numbered.filter(queued)

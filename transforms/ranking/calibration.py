@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from semrank.transforms.columnar.arrays import Bools, Float64s
+from semrank.transforms.columnar.arrays import Bools, Float64s, sum_rows
 
 SCORE_BINS = 1000
 """Steps of the scores, from 0 to 1, that a threshold is calibrated in."""
@@ -25,9 +25,8 @@ def score_bins(score: Float64s, relevant: Bools) -> pa.Table:
         score: scores from 0 to 1, float64[n].
         relevant: whether each page is relevant, bool[n].
     """
-    bins, number = np.unique((score * SCORE_BINS).astype(np.int64), return_inverse=True)
-    counts = np.bincount(number, weights=relevant, minlength=len(bins)).astype(np.int64)
-    return pa.table([bins, np.bincount(number, minlength=len(bins)), counts], schema=BIN_SCHEMA)
+    bins = (score * SCORE_BINS).astype(np.int64)
+    return pa.table(sum_rows([bins], np.ones_like(bins), relevant.astype(np.int64)), schema=BIN_SCHEMA)
 
 
 def calibrated_threshold(bins: pa.Table, precision: float) -> tuple[float | None, float | None]:

@@ -28,6 +28,7 @@ from semrank.transforms.columnar.arrays import (
     column_array,
     group_starts,
     int64s,
+    optional_int64s,
     positions,
     row_keys,
 )
@@ -365,7 +366,7 @@ def distinct_nodes(nodes: pa.Table | None) -> pa.Table:
 
 def known_edges(links: pa.Table, nodes: pa.Table | None) -> pa.Table:
     """The distinct links of a part whose two ends are known, a table of `LINK_SCHEMA`."""
-    known = np.zeros(0, dtype=np.int64) if nodes is None else np.sort(int64s(nodes["url_id"]))
+    known = np.sort(optional_int64s(nodes, "url_id"))
     source, target = (int64s(links[name]) for name in LINK_SCHEMA.names)
     kept = (positions(known, source) >= 0) & (positions(known, target) >= 0) & (source != target)
     return pa.table(_distinct(source[kept], target[kept]), schema=LINK_SCHEMA)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.metrics.metric import Metrics
 
-from semrank.transforms.columnar.arrays import MAIN, int64s, partition_count
+from semrank.transforms.columnar.arrays import MAIN, bools, int64s, partition_count
 from semrank.transforms.columnar.beam import NAMESPACE, Collection, GatherTables, MapTables, MergePartitions
 from semrank.transforms.ranking import graph, hits
 from semrank.transforms.ranking.graph import Convergence, Direction, Grid, Method, Nodes, State, Surroundings
@@ -229,7 +229,7 @@ def _surroundings(nodes: pa.Table | None, counts: pa.Table | None, *, level: str
 def _around_of(table: pa.Table | None) -> Surroundings:
     table = (_AROUND_SCHEMA.empty_table() if table is None else table).sort_by(_ROW)
     into, out = (int64s(table[name]).astype(np.float64) for name in ("into", "out"))
-    return Surroundings(np.asarray(table["seed"].to_numpy(), dtype=np.bool_), into, out)
+    return Surroundings(bools(table["seed"]), into, out)
 
 
 def _start(around: pa.Table | None, *, method: Method) -> Iterator[tuple[str, pa.Table]]:

@@ -17,8 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import Float64s
-from semrank.transforms.columnar.ids import mix_bits
+from semrank.transforms.columnar.arrays import Float64s, mix_bits
 from semrank.transforms.ranking import graph
 from semrank.transforms.ranking.facts import Facts
 from semrank.transforms.ranking.reasons import Term

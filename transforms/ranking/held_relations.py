@@ -13,11 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.arrays import MAIN, Bools, fold_tables, int64s
+from semrank.transforms.columnar.arrays import MAIN, Bools, Int32s, fold_tables, int64s
 from semrank.transforms.similarity.reduction import reduced_pairs
 
 TOP = "top"
@@ -92,5 +91,5 @@ def joined_paths(part_of: Iterable[pa.Table]) -> pa.Table:
     return fold_tables(part_of, reduced_paths, PATH_SCHEMA, FOLDED_ROWS).select(HELD_SCHEMA.names)
 
 
-def _int32s(column: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+def _int32s(column: pa.ChunkedArray) -> Int32s:
     return np.asarray(column.to_numpy(), dtype=np.int32)

@@ -13,7 +13,15 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from semrank.transforms.columnar.arrays import Int64s, group_starts, int64s, members, positions
+from semrank.transforms.columnar.arrays import (
+    Int64s,
+    distinct_rows,
+    group_starts,
+    int64s,
+    members,
+    places_in_groups,
+    positions,
+)
 from semrank.transforms.context.links import LINK_SCHEMA
 from semrank.transforms.ranking.graph import Graph, adjacency
 
@@ -56,7 +64,7 @@ def touching(edges: pa.Table, root: Int64s) -> pa.Table:
     entering = np.flatnonzero(members(root, target) & ~leaving)
     order = entering[np.lexsort((source[entering], target[entering]))]
     starts = group_starts(target[order])
-    place = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    place = places_in_groups(starts, len(order))
     kept = np.concatenate([np.flatnonzero(leaving), order[place < LINKING_URLS]])
     return pa.table([source[kept], target[kept]], schema=LINK_SCHEMA)
 
@@ -70,8 +78,7 @@ def base_set(root: Int64s, edges: pa.Table | None) -> Int64s:
     """
     if edges is None:
         return root
-    distinct = edges.group_by(LINK_SCHEMA.names).aggregate([])
-    found = touching(distinct, root)
+    found = touching(distinct_rows(edges), root)
     return np.unique(np.concatenate([root, *(int64s(found[name]) for name in LINK_SCHEMA.names)]))
 
 

@@ -8,7 +8,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from semrank.transforms.columnar.arrays import Int64s, int64s
+from semrank.transforms.columnar.arrays import Int64s, int64s, optional_int64s
 from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables
 from semrank.transforms.context.links import ID_SCHEMA
 from semrank.transforms.ranking import cosine, graph, induced
@@ -61,4 +61,4 @@ def _base_rows(root: pa.Table | None, edges: pa.Table | None) -> pa.Table:
 
 
 def _root_ids(root: pa.Table | None) -> Int64s:
-    return np.zeros(0, dtype=np.int64) if root is None else int64s(root["url_id"])
+    return optional_int64s(root, "url_id")

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from semrank.schemas.errors import InputError
-from semrank.transforms.columnar.arrays import MAIN, Int64s, int64s, members, positions, sum_by_key
+from semrank.transforms.columnar.arrays import MAIN, Int64s, int64s, members, optional_int64s, positions, sum_by_key
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.ranking.facts import Facts
 
@@ -140,7 +140,7 @@ def ids_below_cut(ids: pa.Table, cut: pa.Table | None) -> pa.Table:
 
 def layer_of(ids: pa.Table | None, *, layer: int, max_urls: int) -> pa.Table:
     """A layer (`LAYER_SCHEMA`, ascending ids) of the lowest of the ids that were found, which are distinct."""
-    lowest = np.zeros(0, dtype=np.int64) if ids is None else np.sort(int64s(ids["url_id"]))[:max_urls]
+    lowest = np.sort(optional_int64s(ids, "url_id"))[:max_urls]
     return pa.table([lowest, np.full(len(lowest), layer, dtype=np.int64)], schema=LAYER_SCHEMA)
 
 

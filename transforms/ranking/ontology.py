@@ -21,12 +21,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
 from semrank.schemas.tables import CLASSES
-from semrank.transforms.columnar.arrays import Int64s, int64s
+from semrank.transforms.columnar.arrays import Float64s, Int64s, int64s, sum_rows
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.context.words import DEFAULT_LANGUAGE
 from semrank.transforms.ranking.facts import Facts
@@ -35,8 +34,6 @@ from semrank.transforms.ranking.ontology_model import DISCOUNT, LARGEST_SIGMA, O
 from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
 from semrank.transforms.ranking.scores import SCORE_DECIMALS, SCORED_SCHEMA
 from semrank.transforms.ranking.topic_words import Topic, page_words, row_sums
-
-Float64s: TypeAlias = npt.NDArray[np.float64]
 
 PRS_THRESHOLD = 0.1
 """Linking pages count if their relevance is above this."""
@@ -184,10 +181,10 @@ def learning_sums(rows: Descriptions, lexicon: Lexicon, mean: float) -> pa.Table
         {
             "Nc": _single(len(pages)),
             "Nt": _single(int(hit.sum())),
-            "no": _counted(present.indices.astype(np.int64), np.ones(present.nnz, dtype=np.int64)),
-            "nto": _counted(present.indices.astype(np.int64), np.repeat(hit, np.diff(present.indptr)).astype(np.int64)),
-            "children": _counted(linkers.indices.astype(np.int64), np.ones(linkers.nnz, dtype=np.int64)),
-            "hit children": _counted(linkers.indices.astype(np.int64), hits),
+            "no": _summed(present, np.ones(present.nnz, dtype=np.int64)),
+            "nto": _summed(present, np.repeat(hit, np.diff(present.indptr)).astype(np.int64)),
+            "children": _summed(linkers, np.ones(linkers.nnz, dtype=np.int64)),
+            "hit children": _summed(linkers, hits),
             "prs": (pages.place, relevance),
         }
     )
@@ -197,11 +194,10 @@ def _single(value: int) -> tuple[Int64s, Int64s]:
     return np.zeros(1, dtype=np.int64), np.array([value], dtype=np.int64)
 
 
-def _counted(numbers: Int64s, values: Int64s) -> tuple[Int64s, Int64s]:
-    found, inverse = np.unique(numbers, return_inverse=True)
-    sums = np.zeros(len(found), dtype=np.int64)
-    np.add.at(sums, inverse, values)
-    return found, sums
+def _summed(matrix: sparse.csr_array, values: Int64s) -> tuple[Int64s, Int64s]:
+    """The columns of a matrix's entries, and the sum of the values of each column's entries."""
+    columns, sums = sum_rows([matrix.indices.astype(np.int64)], values)
+    return columns, sums
 
 
 def _table(sums: Sums) -> pa.Table:

@@ -16,10 +16,13 @@ from semrank.transforms.columnar.arrays import (
     Bools,
     Float64s,
     Int64s,
+    entry_rows,
     group_lengths,
     group_starts,
     list_column,
+    places_in_groups,
     pointers,
+    row_pointers,
 )
 from semrank.transforms.ranking.scores import SCORE_DECIMALS
 
@@ -72,7 +75,7 @@ def reason_lists(terms: Sequence[Term], rows: int) -> pa.ListArray:
     part = np.where(informs, -1.0, np.abs(value * np.where(informs, 0.0, weight)))
     kept = np.flatnonzero(shown)
     order = kept[np.lexsort((number[kept], -part[kept], row[kept]))]
-    order = order[_rank_in_row(row[order]) < MAX_REASONS]
+    order = order[places_in_groups(group_starts(row[order]), len(order)) < MAX_REASONS]
     structs = pa.StructArray.from_arrays(
         [
             pa.array([term.name for term in terms], pa.string()).take(pa.array(number[order])),
@@ -82,7 +85,7 @@ def reason_lists(terms: Sequence[Term], rows: int) -> pa.ListArray:
         ],
         fields=list(REASONS.value_type),
     )
-    return list_column(structs, pointers(np.bincount(row[order], minlength=rows).astype(np.int64))).cast(REASONS)
+    return list_column(structs, row_pointers(row[order], rows)).cast(REASONS)
 
 
 def best_words(weights: sparse.csr_array, words: pa.Array) -> pa.Array:
@@ -92,11 +95,11 @@ def best_words(weights: sparse.csr_array, words: pa.Array) -> pa.Array:
         weights: float64[n, v].
         words: the vocabulary, string[v]; of equal weights the lower word number comes first.
     """
-    row = np.repeat(np.arange(weights.shape[0], dtype=np.int64), np.diff(weights.indptr))
+    row = entry_rows(weights.indptr)
     kept = np.flatnonzero(weights.data > 0)
     kept = kept[_among_largest(weights.data[kept], row[kept])]
     order = kept[np.lexsort((weights.indices[kept], -weights.data[kept], row[kept]))]
-    order = order[_rank_in_row(row[order]) < WORDS_SHOWN]
+    order = order[places_in_groups(group_starts(row[order]), len(order)) < WORDS_SHOWN]
     counts = np.bincount(row[order], minlength=weights.shape[0]).astype(np.int64)
     lists = list_column(words.take(pa.array(weights.indices[order].astype(np.int64))), pointers(counts))
     joined = pc.binary_join(lists, ", ")
@@ -114,12 +117,6 @@ def _among_largest(values: Float64s, rows: Int64s) -> Bools:
     for _ in range(WORDS_SHOWN if len(rows) else 0):
         left[left == np.repeat(np.maximum.reduceat(left, starts), lengths)] = -np.inf
     return np.asarray(np.isneginf(left), dtype=np.bool_)
-
-
-def _rank_in_row(sorted_rows: Int64s) -> Int64s:
-    """Place of each entry among those of its row, int64[m] from 0; rows ascend."""
-    first = np.searchsorted(sorted_rows, sorted_rows, side="left")
-    return np.arange(len(sorted_rows), dtype=np.int64) - first
 
 
 def main_reason(reasons: Sequence[Mapping[str, Any]]) -> str:

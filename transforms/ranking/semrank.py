@@ -22,6 +22,7 @@ from semrank.transforms.columnar.arrays import (
     MAIN,
     Int64s,
     column_array,
+    entry_rows,
     group_starts,
     int64s,
     is_new_row,
@@ -29,6 +30,7 @@ from semrank.transforms.columnar.arrays import (
     list_parts,
     pointers,
     positions,
+    sum_rows,
 )
 from semrank.transforms.columnar.ids import set_id
 from semrank.transforms.lattice.context import Concepts
@@ -179,7 +181,7 @@ class Judge:
         """
         indptr, neighbours = list_parts(objects["neighbours"])
         _, counts = list_parts(objects["edges"])
-        owner = np.repeat(np.arange(objects.num_rows, dtype=np.int64), np.diff(indptr))
+        owner = entry_rows(indptr)
         queue = int64s(neighbours)
         known = queue < self.queue_size
         return sparse.csr_array(
@@ -304,10 +306,7 @@ def edge_sums(objects: pa.Table) -> pa.Table:
     """Edges of a part of a context added by queue position, a table of `EDGE_SUM_SCHEMA`."""
     _, neighbours = list_parts(objects["neighbours"])
     _, counts = list_parts(objects["edges"])
-    queue, inverse = np.unique(int64s(neighbours), return_inverse=True)
-    sums = np.zeros(len(queue), dtype=np.int64)
-    np.add.at(sums, inverse, int64s(counts))
-    return pa.table([queue, sums], schema=EDGE_SUM_SCHEMA)
+    return pa.table(sum_rows([int64s(neighbours)], int64s(counts)), schema=EDGE_SUM_SCHEMA)
 
 
 def top_members(objects: pa.Table) -> pa.Table:
@@ -396,7 +395,7 @@ def named_base_concepts(lattice: pa.Table, objects: pa.Table | None, vocabulary:
         return NAMED_SCHEMA.empty_table()
     objects = objects.sort_by("queue").combine_chunks()
     indptr, members = list_parts(lattice["extent"])
-    owner = np.repeat(np.arange(lattice.num_rows, dtype=np.int64), np.diff(indptr))
+    owner = entry_rows(indptr)
     place = positions(int64s(objects["queue"]), int64s(members))
     return pa.table(
         [

@@ -46,7 +46,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 from scipy.special import expit
@@ -58,12 +57,14 @@ from semrank.transforms.columnar.arrays import (
     Int64s,
     column_array,
     concatenate,
+    entry_rows,
     int64s,
     list_column,
     list_parts,
     members,
-    pointers,
     ragged,
+    row_pointers,
+    sum_rows,
 )
 from semrank.transforms.columnar.ids import set_id, text_ids
 from semrank.transforms.context.descriptions import Descriptions
@@ -240,10 +241,8 @@ def near_objects(known: Descriptions, lattice: TopicLattice) -> pa.Table:
 def told_sums(known: Descriptions, collection: Collection) -> pa.Table:
     """Sums over the URLs to rank of a part for `everywhere`, a table of `SUM_SCHEMA`: a slot is a word."""
     values = word_vectors(words_of_others(known.select(_plain(known))), collection.idf)
-    words, number = np.unique(values.indices.astype(np.int64), return_inverse=True)
-    sums = np.zeros(len(words), dtype=np.int64)
-    np.add.at(sums, number, fixed(values.data, sum_bits(collection.plain)))
-    return pa.table([words, sums], schema=SUM_SCHEMA)
+    summands = fixed(values.data, sum_bits(collection.plain))
+    return pa.table(sum_rows([values.indices.astype(np.int64)], summands), schema=SUM_SCHEMA)
 
 
 def word_weights(lattice: TopicLattice) -> pa.Table:
@@ -292,11 +291,11 @@ def _object_counts(objects: pa.Table, context: str, known: Collection) -> sparse
 
 def strongest(matrix: sparse.csr_array, count: int) -> sparse.csr_array:
     """The `count` largest values of each row, ties broken by column, ascending, CSR float64[n, v]."""
-    row = _row_numbers(matrix)
+    row = entry_rows(matrix.indptr)
     order = np.lexsort((matrix.indices, -matrix.data, row))
     place = np.arange(len(order), dtype=np.int64) - matrix.indptr[row[order]]
     kept = np.sort(order[place < count])
-    indptr = pointers(np.bincount(row[kept], minlength=matrix.shape[0]).astype(np.int64))
+    indptr = row_pointers(row[kept], matrix.shape[0])
     return sparse.csr_array((matrix.data[kept], matrix.indices[kept], indptr), shape=matrix.shape)
 
 
@@ -481,7 +480,7 @@ class TopicLattice:
         Ties, to `SCORE_DECIMALS`, are broken by the concept's id, ascending.
         """
         parts = sparse.csr_array(values @ self._keyword_parts.T)
-        row = _row_numbers(parts)
+        row = entry_rows(parts.indptr)
         size = np.round(parts.data, SCORE_DECIMALS)
         order = np.lexsort((parts.indices, -size, row))
         rows, first = np.unique(row[order], return_index=True)
@@ -499,15 +498,15 @@ class TopicLattice:
         owner, place = ragged(
             self._pairs.indptr.astype(np.int64)[keyword], np.diff(self._pairs.indptr).astype(np.int64)[keyword]
         )
-        row = rows[_row_numbers(intents)][owner]
-        held = np.sort(_row_numbers(values) * values.shape[1] + values.indices)
+        row = rows[entry_rows(intents.indptr)][owner]
+        held = np.sort(entry_rows(values.indptr) * values.shape[1] + values.indices)
         found = members(held, row * values.shape[1] + self._pairs.indices[place])
         row, owner, place = row[found], owner[found], place[found]
         words = self.known.vocabulary.words
         base, current = (words.take(pa.array(numbers)) for numbers in (keyword[owner], self._pairs.indices[place]))
         ics = pa.array(np.round(self._pairs.data[place], SCORE_DECIMALS))
         pairs = pa.StructArray.from_arrays([base, current, ics], fields=list(MATCH))
-        return list_column(pairs, pointers(np.bincount(row, minlength=len(best)).astype(np.int64)))
+        return list_column(pairs, row_pointers(row, len(best)))
 
     def concept_ids(self, best: Int64s) -> pa.Array:
         """Ids of concepts by number, null for -1, int64[n]."""
@@ -516,7 +515,7 @@ class TopicLattice:
     def concept_extents(self) -> pa.Table:
         """The objects of each base concept of the texts, a table of `EXTENT_SCHEMA`."""
         lattice = self.text.lattice
-        concept = _row_numbers(lattice.extents)
+        concept = entry_rows(lattice.extents.indptr)
         words = self.known.vocabulary.words.take(pa.array(self.text.used[lattice.intents.indices]))
         intents = list_column(words, lattice.intents.indptr.astype(np.int64))
         columns = [self.objects[lattice.extents.indices], lattice.ids[concept], intents.take(pa.array(concept))]
@@ -531,12 +530,8 @@ def related_words(relatives: pa.Table | None, words: int) -> sparse.csr_array:
     return sparse.csr_array((relatives["ics"].to_numpy(), ends), shape=(words, words))
 
 
-def _mean(values: npt.NDArray[np.float64]) -> float:
+def _mean(values: Float64s) -> float:
     return float(values.mean()) if len(values) else 0.0
-
-
-def _row_numbers(matrix: sparse.csr_array) -> Int64s:
-    return np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
 
 
 def scores(known: Descriptions, lattice: TopicLattice) -> pa.Table:

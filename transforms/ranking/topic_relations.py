@@ -25,7 +25,17 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import Float64s, Int64s, group_starts, int64s, members, ragged, sum_by_key
+from semrank.transforms.columnar.arrays import (
+    Float64s,
+    Int64s,
+    entry_rows,
+    group_starts,
+    int64s,
+    members,
+    places_in_groups,
+    ragged,
+    sum_by_key,
+)
 from semrank.transforms.context.descriptions import Descriptions, counts_matrix
 
 MOST_WORDS = 50
@@ -66,7 +76,7 @@ def contained_words(known: Descriptions) -> tuple[Int64s, Int64s]:
     from_others.data = from_others.data * np.repeat(~known.described, np.diff(from_others.indptr))
     own = sparse.csr_array((known.text + from_others).multiply(known.query > 0))
     own.eliminate_zeros()
-    rows = np.repeat(np.arange(len(known), dtype=np.int64), np.diff(own.indptr))
+    rows = entry_rows(own.indptr)
     return rows, own.indices.astype(np.int64)
 
 
@@ -97,14 +107,14 @@ def page_evidence(asked: pa.Table, base_words: Int64s) -> tuple[pa.Table, pa.Tab
     width = int(words.max(initial=-1)) + 1
     matrix = _leading(counts_matrix(row.astype(np.int64), words, counts, (len(pages), width)))
     base = members(base_words, matrix.indices.astype(np.int64))
-    owner = np.repeat(np.arange(len(pages)), np.diff(matrix.indptr))
+    owner = entry_rows(matrix.indptr)
     matrix = sparse.csr_array(matrix[np.unique(owner[base])])
     return added_pairs(_pairs(matrix, base_words)), added_words(_words(matrix))
 
 
 def _leading(matrix: sparse.csr_array) -> sparse.csr_array:
     """The `MOST_WORDS` largest counts of each row, ties broken by column, ascending, CSR int64."""
-    row = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+    row = entry_rows(matrix.indptr)
     order = np.lexsort((matrix.indices, -matrix.data, row))
     kept = np.sort(order[np.arange(len(order)) - matrix.indptr[row[order]] < MOST_WORDS])
     return counts_matrix(row[kept], matrix.indices[kept].astype(np.int64), matrix.data[kept], matrix.shape)
@@ -121,7 +131,7 @@ def _words(matrix: sparse.csr_array) -> pa.Table:
 def _pairs(matrix: sparse.csr_array, base_words: Int64s) -> pa.Table:
     """Pairs of a base word and another of each page, at most the square of `MOST_WORDS` a page."""
     indptr, words = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
-    row = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(indptr))
+    row = entry_rows(indptr)
     sources = np.flatnonzero(members(base_words, words))
     owner, place = ragged(indptr[row[sources]], np.diff(indptr)[row[sources]])
     owner = sources[owner]
@@ -155,7 +165,7 @@ def relatives(pairs: pa.Table, words: pa.Table) -> pa.Table:
     order = np.lexsort((target, -similar, source))
     order = order[similar[order] > 0]
     starts = group_starts(source[order])
-    rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    rank = places_in_groups(starts, len(order))
     kept = order[rank < MOST_RELATIVES]
     kept = kept[np.lexsort((target[kept], source[kept]))]
     return pa.table([source[kept], target[kept], similar[kept]], schema=RELATIVE_SCHEMA)

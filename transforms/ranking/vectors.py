@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import Float64s, Int64s
+from semrank.transforms.columnar.arrays import Float64s, Int64s, entry_rows
 
 LEAD_WEIGHT = 3
 """What an occurrence among the first words counts beside itself."""
@@ -35,7 +35,7 @@ def weighted(matrix: sparse.csr_array, weights: Float64s) -> sparse.csr_array:
 
 def row_sums(matrix: sparse.csr_array, data: Float64s) -> Float64s:
     """Sums of rows, added from left to right, float64[n]."""
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    rows = entry_rows(matrix.indptr)
     return np.asarray(np.bincount(rows, weights=data, minlength=matrix.shape[0]), dtype=np.float64)
 
 

@@ -28,6 +28,7 @@ from semrank.transforms.columnar.arrays import (
     pointers,
     positions,
     ragged,
+    row_pointers,
 )
 from semrank.transforms.columnar.idfilter import MIN_BITS, IdFilter
 from semrank.transforms.columnar.ids import (
@@ -452,7 +453,7 @@ def _entries(matrix: sparse.csr_array, rows: Int64s, number: Int64s) -> tuple[In
 
 def _ordered_matrix(rows: Int64s, columns: Int64s, values: Int64s, shape: tuple[int, int]) -> sparse.csr_array:
     """Distinct entries in the order of rows and columns as a matrix, CSR int64[shape]."""
-    indptr = pointers(np.bincount(rows, minlength=shape[0]).astype(np.int64))
+    indptr = row_pointers(rows, shape[0])
     return sparse.csr_array((values, columns, indptr), shape=shape)
 
 

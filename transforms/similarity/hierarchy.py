@@ -26,7 +26,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import Bools, Float64s, Int32s, Int64s, group_starts, pointers, ragged
+from semrank.transforms.columnar.arrays import (
+    Bools,
+    Float64s,
+    Int32s,
+    Int64s,
+    group_starts,
+    pointers,
+    ragged,
+    row_pointers,
+)
 from semrank.transforms.similarity.reduction import Pairs, condense
 
 TopProbability: TypeAlias = str | float
@@ -241,7 +250,7 @@ def _most_informative(
 ) -> tuple[Float64s, Int32s]:
     known = np.where(probability > 0, information, -np.inf)
     words = np.lexsort((np.arange(len(component)), -known, component)).astype(np.int32)
-    first = pointers(np.bincount(component, minlength=count).astype(np.int64))[:-1]
+    first = row_pointers(component, count)[:-1]
     best = words[first]
     return known[best], best
 

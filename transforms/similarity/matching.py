@@ -15,6 +15,7 @@ from semrank.transforms.columnar.arrays import (
     Float64s,
     Int32s,
     Int64s,
+    entry_rows,
     group_lengths,
     group_starts,
     places_in_groups,
@@ -119,7 +120,7 @@ class Search:
         """
         known = edge_counts(*self.current.extents(rows), self.edges) if counts is None else counts
         found = known @ self.base.extents
-        row = np.repeat(np.arange(len(rows), dtype=np.int64), np.diff(found.indptr))
+        row = entry_rows(found.indptr)
         column = found.indices.astype(np.int64)
         supports = self.current.support[rows[row]], self.base.supports[column]
         return Pairs(row, column, extensions_of(found.data, *supports, self.settings))

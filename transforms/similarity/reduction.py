@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from semrank.transforms.columnar.arrays import Bools, Int32s, Int64s, pointers
+from semrank.transforms.columnar.arrays import Bools, Int32s, Int64s, pointers, row_pointers
 
 Pairs: TypeAlias = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
 
@@ -67,7 +67,7 @@ def reduced_pairs(pairs: Pairs) -> tuple[Int32s, Int32s]:
     component, parent_pointers, parents = condense(pairs, word_count)
     count = len(parent_pointers) - 1
     words = np.argsort(component, kind="stable").astype(np.int32)
-    starts = pointers(np.bincount(component, minlength=count))
+    starts = row_pointers(component, count)
     first = words[starts[:-1]]
     following = np.roll(words, -1)
     following[starts[1:] - 1] = first

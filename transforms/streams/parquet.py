@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from semrank.transforms.columnar.arrays import Bools, Int64s, column_array
+from semrank.transforms.columnar.arrays import Bools, Int64s, column_array, int64s
 from semrank.transforms.columnar.damage import BATCH_MEMORY, UNREADABLE, open_parquet, unreadable
 from semrank.transforms.streams.batch import DEFAULT_MAX_RECORD_BYTES, MAX_REJECT_CHARS
 
@@ -223,7 +223,7 @@ def _text_lengths(column: pa.Array) -> Int64s | None:
     lengths = pc.binary_length(texts)
     if texts is not column:
         lengths = lengths.take(column.indices)
-    return np.asarray(pc.fill_null(lengths, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return int64s(pc.fill_null(lengths, 0))
 
 
 def _bounded(table: pa.Table) -> Iterator[Rows]:

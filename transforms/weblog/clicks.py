@@ -17,6 +17,7 @@ from semrank.transforms.columnar.arrays import (
     bools,
     column_array,
     distinct_rows,
+    entry_rows,
     group_lengths,
     group_starts,
     int64s,
@@ -26,6 +27,7 @@ from semrank.transforms.columnar.arrays import (
     pointers,
     ragged,
     row_keys,
+    row_pointers,
 )
 from semrank.transforms.columnar.ids import combine_ids, text_digests, text_ids
 
@@ -96,7 +98,7 @@ class Clicks:
         Args:
             words: ids of words, ascending.
         """
-        click = np.repeat(np.arange(len(self), dtype=np.int64), np.diff(self.word_indptr))
+        click = entry_rows(self.word_indptr)
         named = np.zeros(len(self), dtype=np.bool_)
         named[click[members(words, self.word)]] = True
         columns = {name: getattr(self, name)[named] for name in _CLICK_COLUMNS}
@@ -144,7 +146,7 @@ def read_clicks(table: pa.Table, words_of: WordsOf) -> Clicks:
         position=int64s(pc.fill_null(table["position"].cast(pa.int64()), -1)),
         url=url_ids,
         url_digests=url_digests,
-        word_indptr=pointers(np.bincount(click, minlength=table.num_rows)),
+        word_indptr=row_pointers(click, table.num_rows),
         word=digests[word_number, 0] if len(digests) else np.zeros(0, dtype=np.int64),
         words=pa.table([pa.array(digests[:, 0]), pa.array(digests[:, 1]), distinct.dictionary], schema=WORD_SCHEMA),
     )

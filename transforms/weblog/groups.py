@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from semrank.transforms.columnar.arrays import Int64s, group_starts, int64s, is_new_row
-from semrank.transforms.columnar.ids import combine_ids, mix_bits
+from semrank.transforms.columnar.arrays import Int64s, group_starts, int64s, is_new_row, mix_bits
+from semrank.transforms.columnar.ids import combine_ids
 from semrank.transforms.weblog.clicks import NO_GROUP, Clicks
 
 _MINHASH_SEEDS = (0x5851F42D4C957F2D, 0x14057B7EF767814F)

@@ -15,6 +15,7 @@ from semrank.transforms.columnar.arrays import (
     PARTITION_BYTES,
     bounded_slices,
     distinct_rows,
+    entry_rows,
     group_lengths,
     group_starts,
     group_sums,
@@ -22,12 +23,14 @@ from semrank.transforms.columnar.arrays import (
     list_column,
     list_parts,
     members,
+    optional_int64s,
     partition_count,
     partition_numbers,
     places_in_groups,
     pointers,
     positions,
     ragged,
+    row_pointers,
     sort_rows,
     split_by_partition,
     split_by_value,
@@ -92,10 +95,22 @@ def test_rows_with_equal_keys_are_added_up(rows: list[tuple[int, int, int]]) -> 
     for first, second, count in rows:
         expected[first, second] += count
     *keys, counts = (int64([row[place] for row in rows]) for place in range(3))
-    found = sum_rows(keys, counts)
+    found = sum_rows(keys, counts, -counts)
     assert list(zip(*(column.tolist() for column in found), strict=True)) == [
-        (*key, expected[key]) for key in sorted(expected)
+        (*key, expected[key], -expected[key]) for key in sorted(expected)
     ]
+
+
+@given(st.lists(st.integers(0, 4)), st.integers(5, 7))
+def test_pointers_and_rows_of_entries(rows: list[int], count: int) -> None:
+    indptr = row_pointers(int64(rows), count)
+    assert np.diff(indptr).tolist() == [rows.count(row) for row in range(count)]
+    assert entry_rows(indptr).tolist() == sorted(rows)
+
+
+def test_a_missing_table_has_no_numbers() -> None:
+    assert optional_int64s(None, "id").tolist() == []
+    assert optional_int64s(pa.table({"id": [3, 1]}), "id").tolist() == [3, 1]
 
 
 @given(st.lists(st.tuples(SMALL, SMALL)))

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semrank.transforms.columnar import ids
+from semrank.transforms.columnar.arrays import mix_bits
 from semrank.transforms.columnar.ids import (
     DIGEST_SCHEMA,
     IdCollisionError,
     combine_ids,
     digest_table,
-    mix_bits,
     set_id,
     shared_ids,
     surplus_strings,
