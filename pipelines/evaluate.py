@@ -121,7 +121,7 @@ def evaluate(snapshot: str, topics: str, output: str, config: EvaluationConfig, 
             "kind": "evaluation",
             "parameters": config.as_dict(),
             "inputs": {"snapshot": read, "topics": {"path": topics}},
-            "topics": [_told(topic, ground) for topic in planned.topics],
+            "topics": [_topic_entry(topic, ground) for topic in planned.topics],
             "rows": {name: table.num_rows for name, table in written.items()},
             "rejected": _counts(written["rejects"]),
             "plots": plots,
@@ -147,7 +147,7 @@ def _no_topics(labels: Labels, planned: Plan, topics: str, snapshot: str) -> str
     )
 
 
-def _told(topic: Topic, ground: Ground) -> dict[str, Any]:
+def _topic_entry(topic: Topic, ground: Ground) -> dict[str, Any]:
     """A topic as the manifest has it."""
     seeds = [_urls(ground, numbers) for numbers in topic.seeds]
     return {"topic": topic.name, "relevant": int(topic.pages.size), "seeds": seeds}

@@ -430,11 +430,11 @@ def prepare_round(
     work = folders.work_folder(output)
     _write_harvest(work, queue)
     log.info("ranking: queue %s (%s), snapshot %s", queue.source, counted(queue.urls.num_rows, "URL"), snapshot_path)
-    made_of = {
+    sources = {
         "snapshot": read,
         "queue": {"path": queue.source, "urls": queue.urls.num_rows},
     }
-    return RoundJob(output, config, made_of, snapshot, queue, begin, pa.array([], pa.string()), rules)
+    return RoundJob(output, config, sources, snapshot, queue, begin, pa.array([], pa.string()), rules)
 
 
 def _known_queue(snapshot: _Snapshot, queue: Queue, config: RoundConfig) -> Queue:
@@ -490,8 +490,8 @@ def conclude(
     Returns:
         A summary for people.
     """
-    made = {"classes": config.ranker == "ontology", "current_concepts": config.write_lattices}
-    schemas = _TABLES | {name: schema for name, schema in _FURTHER.items() if made[name]}
+    is_written = {"classes": config.ranker == "ontology", "current_concepts": config.write_lattices}
+    schemas = _TABLES | {name: schema for name, schema in _FURTHER.items() if is_written[name]}
     work = folders.work_folder(output)
     folders.complete_parts(work, schemas)
     rows = {name: folders.row_count(work, name) for name in schemas}

@@ -164,7 +164,7 @@ class StageRun:
             return _Output(readers, outlets.get(collection, ()))
 
         for operation in reversed(stage.operations):
-            outputs = _Outputs({tag: output(made) for tag, made in operation.outputs.items()})
+            outputs = _Outputs({tag: output(collection) for tag, collection in operation.outputs.items()})
             if None not in outputs and "None" in outputs:
                 outputs[None] = outputs["None"]
             views = [_Side(side, sides(side.pvalue)) for side in operation.sides]

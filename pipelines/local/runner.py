@@ -172,8 +172,8 @@ class _Run:
             self._progress.tick(tickets.taken() / len(listed))
 
         for file, done in zip(files, run_workers(files, work, waiting), strict=True):
-            for number, made in done.made.items():
-                for element in made:
+            for number, elements in done.elements.items():
+                for element in elements:
                     run.outlets[number].take(found_in(element, file))
             yield from done.metrics
 

@@ -59,12 +59,12 @@ class Work:
     """The result of a worker.
 
     Attributes:
-        made: the elements that it produced, by receiver, with positions in its file for tables.
+        elements: what it produced, by receiver, with positions in its file for tables.
         metrics: of its operations.
         error: the error that ended it, or None.
     """
 
-    made: dict[int, list[Any]]
+    elements: dict[int, list[Any]]
     metrics: list[Any]
     error: Exception | None = None
 

@@ -211,11 +211,11 @@ def _balance(source: SourceRange, batch: SourceBatch) -> pa.Table:
 
 
 def _click_sequences(visits: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    made = click_sequences(visits.drop_columns(["url_id"]))
-    for piece in bounded_slices(made.clicks):
+    sequences = click_sequences(visits.drop_columns(["url_id"]))
+    for piece in bounded_slices(sequences.clicks):
         yield MAIN, piece
-    counts = [("records", "", made.visits), ("used", "", made.used)]
-    counts += [("ignored", reason, count) for reason, count in made.ignored.items()]
+    counts = [("records", "", sequences.visits), ("used", "", sequences.used)]
+    counts += [("ignored", reason, count) for reason, count in sequences.ignored.items()]
     kinds, names, numbers = zip(*counts, strict=True)
     yield (
         BALANCE,

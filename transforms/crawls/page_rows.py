@@ -50,9 +50,9 @@ def tidied(builder: BatchBuilder, rows: pa.Table) -> pa.Table:
     rows = _with(rows, "status", pc.if_else(known, status, None))
     language = column_array(rows["language"]).dictionary_encode()
     codes = pa.array([language_code(tag) for tag in language.dictionary.to_pylist()], pa.string())
-    told = pc.not_equal(pc.fill_null(column_array(rows["language"]), ""), "")
+    given = pc.not_equal(pc.fill_null(column_array(rows["language"]), ""), "")
     codes = codes.take(language.indices)
-    builder.count("language-invalid", _true(pc.and_(told, pc.is_null(codes))))
+    builder.count("language-invalid", _true(pc.and_(given, pc.is_null(codes))))
     rows = _with(rows, "language", codes)
     gone = pc.fill_null(pc.is_in(rows["status"], pa.array(GONE_STATUSES, pa.int16())), False)
     for name, limit in (("title", MAX_TITLE_CHARS), ("text", MAX_TEXT_CHARS)):

@@ -112,10 +112,10 @@ def known_time(builder: BatchBuilder, fetched_at: int | None) -> int | None:
     return fetched_at
 
 
-def known_status(builder: BatchBuilder, told: Any) -> int | None:
+def known_status(builder: BatchBuilder, member: Any) -> int | None:
     """The HTTP status of a JSON member; unreadable ones are counted."""
-    status = status_code(told)
-    if told is not None and status is None:
+    status = status_code(member)
+    if member is not None and status is None:
         builder.count("status-invalid")
     return status
 
@@ -201,12 +201,12 @@ def settle_revisit(
     if fetch.status == NOT_MODIFIED or profile.endswith(_NOT_MODIFIED_PROFILE):
         unchanged(builder, fetch)
         return
-    told = headers or {}
-    if headers is not None and settle_status(builder, fetch, told.get("location")):
+    known = headers or {}
+    if headers is not None and settle_status(builder, fetch, known.get("location")):
         return
-    if headers is not None and not may_be_page(media_type(told.get("content-type"))):
+    if headers is not None and not may_be_page(media_type(known.get("content-type"))):
         builder.ignore("not-html")
-    elif asks_not_to_be_indexed(told, robots_name):
+    elif asks_not_to_be_indexed(known, robots_name):
         unindexed(builder, fetch)
     else:
         original_at = microseconds(record.get("warc-refers-to-date"))
@@ -269,8 +269,8 @@ def page(
 
 def page_states(pages: pa.Table) -> Int64s:
     """Hashes of status, digest, title and text of rows of `PAGES`, int64[n]."""
-    told = [pages["status"].cast(pa.string()), pages["content_digest"], pages["title"], pages["text"]]
-    texts = pc.binary_join_element_wise(*(pc.fill_null(column, "") for column in told), "\x1f")
+    columns = [pages["status"].cast(pa.string()), pages["content_digest"], pages["title"], pages["text"]]
+    texts = pc.binary_join_element_wise(*(pc.fill_null(column, "") for column in columns), "\x1f")
     return text_ids(texts)
 
 

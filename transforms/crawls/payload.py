@@ -144,10 +144,10 @@ def combined_headers(values: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return combined
 
 
-def headers_of_json(told: Mapping[str, Any]) -> dict[str, str]:
+def headers_of_json(headers: Mapping[str, Any]) -> dict[str, str]:
     """Headers of a JSON object by lower-case name, as from `combined_headers`; repeated ones are lists in it."""
     values: dict[str, list[str]] = {}
-    for name, value in told.items():
+    for name, value in headers.items():
         several = value if isinstance(value, list) else [value]
         values.setdefault(name.lower(), []).extend(one for one in several if isinstance(one, str))
     return combined_headers({name: several for name, several in values.items() if several})

@@ -175,14 +175,14 @@ def _settle_content(
     )
 
 
-def _headers(builder: BatchBuilder, told: Any) -> Mapping[str, str]:
+def _headers(builder: BatchBuilder, headers: Any) -> Mapping[str, str]:
     """Headers of a response by lower-case name; counts what is no header."""
-    if not isinstance(told, dict):
-        builder.count("headers-unreadable", int(told is not None))
+    if not isinstance(headers, dict):
+        builder.count("headers-unreadable", int(headers is not None))
         return {}
-    values = [value for several in told.values() for value in _several(several)]
+    values = [value for several in headers.values() for value in _several(several)]
     builder.count("headers-unreadable", sum(not isinstance(value, str) for value in values))
-    return headers_of_json(told)
+    return headers_of_json(headers)
 
 
 def _has_html(item: Mapping[str, Any]) -> bool:

@@ -97,13 +97,13 @@ def _without_header(record: Record) -> HttpMessage | None:
 
 
 def _settle_content(builder: BatchBuilder, fetch: Fetch, message: HttpMessage, limits: CrawlLimits) -> None:
-    told = message.content_type
-    if not may_be_page(told) and not may_have_title(told):
+    declared = message.content_type
+    if not may_be_page(declared) and not may_have_title(declared):
         builder.ignore("not-html")
         return
     with time_limit(limits.record_seconds):
         body = decode_body(message, limits.max_record_bytes)
-    computed = computed_type(told, body.content, nosniff=message.nosniff)
+    computed = computed_type(declared, body.content, nosniff=message.nosniff)
     if computed not in PAGE_TYPES:
         _settle_document(builder, _digested(fetch, body.content), message, body, computed, limits)
     elif body.problem is not None and not body.content:

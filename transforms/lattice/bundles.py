@@ -51,11 +51,11 @@ class Bundle:
     stop: int
 
     def __post_init__(self) -> None:
-        floor = self.prefix[-1] + 1 if self.prefix else 0
-        if list(self.prefix) != sorted(set(self.prefix)) or not floor <= self.start <= self.stop:
+        lowest = self.prefix[-1] + 1 if self.prefix else 0
+        if list(self.prefix) != sorted(set(self.prefix)) or not lowest <= self.start <= self.stop:
             raise ValueError(
                 f"bundle of prefix {self.prefix} and range [{self.start}, {self.stop}) found, "
-                f"expected ascending ranks and a range from {floor} upwards"
+                f"expected ascending ranks and a range from {lowest} upwards"
             )
 
     @property

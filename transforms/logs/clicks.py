@@ -108,11 +108,11 @@ def tidy(query: pa.StringArray) -> pa.StringArray:
 def positions(values: pa.Array, balance: Balance) -> pa.Int32Array:
     """Ranks of results, from 1; null where a value is no rank, which is counted unless it is empty or a dash."""
     if not pa.types.is_integer(values.type):
-        told = pc.ascii_trim_whitespace(values.cast(pa.string(), safe=False))
-        told = pc.if_else(pc.is_in(told, pa.array(["", "-"])), None, told)
-        number = pc.match_substring_regex(told, _POSITION)
+        texts = pc.ascii_trim_whitespace(values.cast(pa.string(), safe=False))
+        texts = pc.if_else(pc.is_in(texts, pa.array(["", "-"])), None, texts)
+        number = pc.match_substring_regex(texts, _POSITION)
         balance.count(POSITION_UNREADABLE, int(pc.sum(pc.invert(number)).as_py() or 0))
-        values = pc.replace_substring_regex(pc.if_else(number, told, None), r"\.0+$", "").cast(pa.int64())
+        values = pc.replace_substring_regex(pc.if_else(number, texts, None), r"\.0+$", "").cast(pa.int64())
     below = pc.less(values, 1)
     balance.count(POSITION_BELOW_ONE, int(pc.sum(below).as_py() or 0))
     return pc.if_else(below, None, values).cast(pa.int32())

@@ -162,14 +162,14 @@ class _ExtendedReader:
             known = [columns[name] for name in names if name in columns]
             return _value(fields, known[0]) if known else None
 
-        def told(*names: str) -> pa.BinaryArray | None:
+        def first_value(*names: str) -> pa.BinaryArray | None:
             """Of each line the first of these columns that has a value."""
             known = [without_none(_value(fields, columns[name])) for name in names if name in columns]
             return pc.coalesce(*known) if known else None
 
         def visitors(*names: str) -> pa.BinaryArray | None:
-            """What `told` gives, of a list of proxies the first."""
-            values = told(*names)
+            """The same, and of a list of proxies the first."""
+            values = first_value(*names)
             return None if values is None else pc.replace_substring_regex(values, r"(?s)[ +]*,.*", "")
 
         count = len(fields)
@@ -197,7 +197,7 @@ class _ExtendedReader:
             referrer=referrer,
             agent=agent,
             quote=lambda record: quote_line(fields.lines.text(record)),
-            forwarded=told(*_FORWARDED),
+            forwarded=first_value(*_FORWARDED),
             purpose=first(*_PURPOSE),
         )
 

@@ -199,7 +199,7 @@ class Part:
         return self.pages[np.flatnonzero(self.trained)]
 
     @cached_property
-    def told(self) -> sparse.csr_array:
+    def mentions(self) -> sparse.csr_array:
         """Vectors of the words of links to the URLs and of queries, CSR float64[n, v]."""
         return word_vectors(words_of_others(self.known), self._idf)
 
@@ -284,15 +284,15 @@ def first_vectors(known: topic_lattice.Collection, harvested: int) -> Vectors:
 def _seed_sums(part: Part, model: Model) -> Parts:
     known, bits = part.known, sum_bits(int(model.number("urls")))
     unseen = known.select(known.seed & ~known.described)
-    told = word_vectors(sparse.csr_array(unseen.anchor + unseen.around), model["idf"])
+    mentions = word_vectors(sparse.csr_array(unseen.anchor + unseen.around), model["idf"])
     seeds = known.seed & known.described
     everybody = np.ones(len(unseen), dtype=np.bool_)
-    held = with_data(part.pages, np.ones(part.pages.nnz)), with_data(told, np.ones(told.nnz))
+    held = with_data(part.pages, np.ones(part.pages.nnz)), with_data(mentions, np.ones(mentions.nnz))
     seed_pages, pages = _column_sums(part.pages, [seeds, known.described], bits)
     return {
-        "seeds": _both(seed_pages, *_column_sums(told, [everybody], bits)),
+        "seeds": _both(seed_pages, *_column_sums(mentions, [everybody], bits)),
         "holders": _both(*_column_sums(held[0], [seeds], 0), *_column_sums(held[1], [everybody], 0)),
-        "members": _both(_count((np.diff(part.pages.indptr) > 0) & seeds), _count(np.diff(told.indptr) > 0)),
+        "members": _both(_count((np.diff(part.pages.indptr) > 0) & seeds), _count(np.diff(mentions.indptr) > 0)),
         "known": pages,
     }
 
@@ -426,7 +426,7 @@ def raw_terms(part: Part, model: Model) -> Float64s:
     found = {name: part.features[name] @ model[name] for name in _WORD_BLOCKS}
     found |= {f"{name}-topic": part.features[name] @ model["topic"] for name in ("anchor", "around")}
     found |= {name: edges[name] @ model[name] for name in _PAGE_BLOCKS}
-    found["semrank"] = part.told @ model["semrank"]
+    found["semrank"] = part.mentions @ model["semrank"]
     found["cocitation"] = (links @ model["cocitation"]) / np.sqrt(row_sums(links, links.data) + 1.0)
     for column, name in enumerate(_TERMS):
         raw[:, column] = found[name]
@@ -484,11 +484,11 @@ def _scale(trained: Moments, plain: Moments, seen: Moments, weights: Float64s, c
     scores among harvested pages, so scores of such URLs spread less around the mean.
     """
     count = len(weights)
-    told, known = float(np.sqrt(_variance(trained, weights))), _deviation(trained, count)
+    predicted, known = float(np.sqrt(_variance(trained, weights))), _deviation(trained, count)
     correlation = LEAST_CORRELATION
-    if told > LEAST_DEVIATION and known > LEAST_DEVIATION:
+    if predicted > LEAST_DEVIATION and known > LEAST_DEVIATION:
         together = float((trained.covariances[count, :count] * weights).sum())
-        correlation = min(1.0, max(LEAST_CORRELATION, together / (told * known)))
+        correlation = min(1.0, max(LEAST_CORRELATION, together / (predicted * known)))
     spread = float(np.sqrt(_variance(plain, weights)))
     slope = correlation * _deviation(seen, count) / spread if spread > LEAST_DEVIATION else 1.0
     return slope, float(seen.means[count]) - slope * float(((plain.means[:count] - centre) * weights).sum())
@@ -697,7 +697,7 @@ def _details(part: Part, model: Model, rows: Int64s, words: pa.Array) -> dict[st
         name: best_words(weighted(part.features[name.removesuffix("-topic")][rows], weight), words)
         for name, weight in weights.items()
     }
-    details["semrank"] = best_words(weighted(part.told[rows], model["semrank"]), words)
+    details["semrank"] = best_words(weighted(part.mentions[rows], model["semrank"]), words)
     links = _trained_only(part.known.linkers[rows], model["trained"])
     near = _trained_only(part.known.near[rows], model["trained"])
     details["linkers"] = details["cocitation"] = _page_counts(links, "linking page", "linking pages")
@@ -716,7 +716,7 @@ def learned(facts: Facts) -> tuple[Part, Model]:
     """The URLs of a crawl in memory, and the results of all passes."""
     known, lattice = facts.descriptions, topic_lattice.lattice_of_facts(facts)
     model = Model({}).having(first_vectors(lattice.known, known.harvested_count))
-    model = model.having({"semrank": lattice.told_centre})
+    model = model.having({"semrank": lattice.plain_centre})
     part = Part(known, model["idf"])
     for step in PASSES:
         if step.applies(model):

@@ -299,7 +299,7 @@ def scores(rows: Descriptions, lexicon: Lexicon, learned: Learned, settings: Ont
     score = settings.combined(content, (anchors + linked) / 2)
     found = lexicon.frequencies(counts)
     weighed = sparse.csr_array((found.data * weights[found.indices], found.indices, found.indptr), shape=found.shape)
-    told = sparse.csr_array(
+    topical = sparse.csr_array(
         (urls.anchor.data * lexicon.topic[urls.anchor.indices], urls.anchor.indices, urls.anchor.indptr),
         shape=urls.anchor.shape,
     )
@@ -313,7 +313,10 @@ def scores(rows: Descriptions, lexicon: Lexicon, learned: Learned, settings: Ont
             best_words(weighed, lexicon.labels),
         ),
         Term(
-            "anchors", anchors, settings.weights(settings.link_weight / 2, len(urls)), best_words(told, lexicon.words)
+            "anchors",
+            anchors,
+            settings.weights(settings.link_weight / 2, len(urls)),
+            best_words(topical, lexicon.words),
         ),
         Term("parents", linked, settings.weights(settings.link_weight / 2, len(urls)), linkers),
     ]

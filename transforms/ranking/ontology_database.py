@@ -202,7 +202,7 @@ def _classes(tables: dict[str, _Table], values: _Values) -> dict[str, str]:
     joining = _joining(tables)
     described = {name: table for name, table in tables.items() if name not in joining}
     group = {name: {name} for name in described}
-    told: set[str] = set()
+    referring: set[str] = set()
     for table in described.values():
         for columns, referred, theirs in table.foreign:
             whole = described.get(referred)
@@ -215,9 +215,9 @@ def _classes(tables: dict[str, _Table], values: _Values) -> dict[str, str]:
             ):
                 together = group[table.name] | group[referred]
                 group |= dict.fromkeys(together, together)
-                told.add(table.name)
+                referring.add(table.name)
     # The class has the name of the table that the others refer to; the first of those that refer to each other.
-    return {name: min(members, key=lambda member: (member in told, member)) for name, members in group.items()}
+    return {name: min(members, key=lambda member: (member in referring, member)) for name, members in group.items()}
 
 
 def _joining(tables: dict[str, _Table]) -> set[str]:

@@ -197,8 +197,8 @@ def _ontology_of(graph: Any, rdflib: Any, source: str, topic: str | None) -> Ont
             sigma=1.0 if sigma is None else _sigma(sigma, name, source),
         )
     if topic is None:
-        said = sorted(names[node] for node in graph.subjects(own.topic, rdflib.Literal(True)) if node in names)
-        topic = said[0] if said else _centre(classes)
+        topics = sorted(names[node] for node in graph.subjects(own.topic, rdflib.Literal(True)) if node in names)
+        topic = topics[0] if topics else _centre(classes)
     return Ontology(classes, topic, source=f"--ontology {source}", properties=properties)
 
 

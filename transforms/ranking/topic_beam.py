@@ -60,16 +60,16 @@ class MakeTopicLattice(beam.PTransform[Any, Any]):
         )
         near = {"objects": compared, "sizes": begun[_SIZES]} | GatherTables("choose base pages", _nearest)
         sums = inputs["descriptions"] | MapTables(
-            "count told words", _told, sides=known, prepare=lattice, holds=TOPIC_LATTICE
+            "count words about URLs", _mention_sums, sides=known, prepare=lattice, holds=TOPIC_LATTICE
         )
-        told = {"rows": sums} | MergePartitions(
-            "add told words",
+        mentions = {"rows": sums} | MergePartitions(
+            "add words about URLs",
             exact_sums.added_sums,
             partitions=self._partitions,
             key="slot",
             combine={"rows": exact_sums.added_sums},
         )
-        return {**known, "near": near, "told": told}
+        return {**known, "near": near, "mentions": mentions}
 
 
 class RelateWords(beam.PTransform[Any, Any]):
@@ -110,7 +110,7 @@ class RelateWords(beam.PTransform[Any, Any]):
                 holds=DESCRIBED,
             )
         )
-        told = {"own": own, "sessions": sessions} | MergePartitions(
+        related = {"own": own, "sessions": sessions} | MergePartitions(
             "relate words of pages",
             _page_evidence,
             partitions=self._partitions,
@@ -121,13 +121,13 @@ class RelateWords(beam.PTransform[Any, Any]):
             tags=(MAIN, _WORDS),
             holds=TOPIC_LATTICE,
         )
-        return {"pairs": told[MAIN]} | MergePartitions(  # type: ignore[no-any-return]
+        return {"pairs": related[MAIN]} | MergePartitions(  # type: ignore[no-any-return]
             "choose relatives",
             _relatives,
             partitions=self._partitions,
             key="source",
             combine={"pairs": topic_relations.added_pairs},
-            sides={"words": told[_WORDS]},
+            sides={"words": related[_WORDS]},
             holds=DESCRIBED,
         )
 
@@ -171,7 +171,7 @@ class WeighWords(beam.PTransform[Any, Any]):
 
     def expand(self, lattice: dict[str, Collection]) -> Collection:
         """Applies the step."""
-        return lattice | GatherTables("weigh told words", self._weights, holds=TOPIC_LATTICE)  # type: ignore[no-any-return]
+        return lattice | GatherTables("weigh words", self._weights, holds=TOPIC_LATTICE)  # type: ignore[no-any-return]
 
 
 class _Prepared(NamedTuple):
@@ -185,7 +185,7 @@ def _prepared(
     sizes: pa.Table | None,
     seeds: pa.Table | None,
     near: pa.Table | None = None,
-    told: pa.Table | None = None,
+    mentions: pa.Table | None = None,
     relatives: pa.Table | None = None,
     *,
     query: list[str],
@@ -193,7 +193,7 @@ def _prepared(
     known = topic_lattice.Collection.of_parts(Vocabulary.of_table(vocabulary), query, sizes)
     objects = topic_lattice.first_seeds(seeds)
     return _Prepared(
-        topic_lattice.TopicLattice(known, objects, near, told, relatives), Widths.of(vocabulary, harvested)
+        topic_lattice.TopicLattice(known, objects, near, mentions, relatives), Widths.of(vocabulary, harvested)
     )
 
 
@@ -221,9 +221,9 @@ def _read(table: pa.Table, prepared: _Prepared) -> Descriptions:
     return prepared.widths.read(table)
 
 
-def _told(table: pa.Table, prepared: _Prepared) -> pa.Table:
+def _mention_sums(table: pa.Table, prepared: _Prepared) -> pa.Table:
     plain = pc.and_not(table["current"], table["described"])
-    return topic_lattice.told_sums(_read(table.filter(plain), prepared), prepared.lattice.known)
+    return topic_lattice.mention_sums(_read(table.filter(plain), prepared), prepared.lattice.known)
 
 
 def _near(table: pa.Table, prepared: _Prepared) -> pa.Table:

@@ -20,14 +20,15 @@ weight 1, the one with the nearest pages `FEEDBACK`. The resulting word weights 
 the intension is a cosine, however many concepts the lattices have.
 
 The words about a URL (of its anchors, around them, of its address, of queries that led to clicks on it) are others than
-those of its text. So the objects have two contexts, `text` and `told`, the latter of the words about them, and
+those of its text. So the objects have two contexts, `text` and `mentions`, the latter of the words about them, and
 
-    SemRank(u) = text(u)                                              where the content of u is known
-               = text(u) + TOLD (told(u) - CONTRAST everywhere(u))    elsewhere
+    SemRank(u) = text(u)                                                            where the content of u is known
+               = text(u) + MENTION_WEIGHT (mentions(u) - CONTRAST everywhere(u))    elsewhere
 
-with text(u) and told(u) the intensions by the lattices of the two contexts, where x_u is of the text of u, or else of
-the words about u. everywhere(u) is the intension of the current context's top concept, whose graded intent is the mean
-of the words about the URLs to rank, of length 1: words about all of them are not specific to the topic.
+with text(u) and mentions(u) the intensions by the lattices of the two contexts, where x_u is of the text of u, or else
+of the words about u. everywhere(u) is the intension of the current context's top concept, whose graded intent is the
+mean of the words about the URLs to rank, of length 1: words about all of them are not specific to the topic. In
+tables the term mentions(u) is named `told`.
 
 The score is the logistic function of SemRank(u) / s - 1, with s the mean SemRank of the base objects, each as a URL of
 the same kind: 0.5 for a URL that is as similar to the lattices as their own objects are on average.
@@ -98,14 +99,14 @@ FEEDBACK_PAGES, FEEDBACK_SHARE = 40, 0.3
 FEEDBACK = 0.7
 """Weight of the lattice with the nearest pages, where the lattice of the seeds alone has 1."""
 
-TOLD, CONTRAST = 1.0, 0.9
-"""Weights of the context `told`, where `text` has 1, and of `everywhere`, which is subtracted from it."""
+MENTION_WEIGHT, CONTRAST = 1.0, 0.9
+"""Weights of the context `mentions`, where `text` has 1, and of `everywhere`, which is subtracted from it."""
 
 RELATED = 0.5
 """Weight of a word's relatives, where the word itself has 1."""
 
-TEXT, TOLD_WORDS = "text", "told"
-"""The contexts of the base objects."""
+TEXT, MENTIONS = "text", "mentions"
+"""The contexts of the base objects: the words of their texts, and the words about them."""
 
 OBJECT_SCHEMA = pa.schema(
     [
@@ -114,7 +115,7 @@ OBJECT_SCHEMA = pa.schema(
         pa.field("likeness", pa.int64()),
         *(
             pa.field(f"{context}{suffix}", pa.list_(pa.int64()))
-            for context in (TEXT, TOLD_WORDS)
+            for context in (TEXT, MENTIONS)
             for suffix in ("", "_counts")
         ),
     ]
@@ -238,7 +239,7 @@ def near_objects(known: Descriptions, lattice: TopicLattice) -> pa.Table:
     return _object_table(rows.select(best), likeness[best])
 
 
-def told_sums(known: Descriptions, collection: Collection) -> pa.Table:
+def mention_sums(known: Descriptions, collection: Collection) -> pa.Table:
     """Sums over the URLs to rank of a part for `everywhere`, a table of `SUM_SCHEMA`: a slot is a word."""
     values = word_vectors(words_of_others(known.select(_plain(known))), collection.idf)
     summands = fixed(values.data, sum_bits(collection.plain))
@@ -247,7 +248,7 @@ def told_sums(known: Descriptions, collection: Collection) -> pa.Table:
 
 def word_weights(lattice: TopicLattice) -> pa.Table:
     """Weights of words in SemRank of URLs whose content is not known, a table of `WEIGHT_SCHEMA` without zeros."""
-    weights = lattice.told_centre
+    weights = lattice.plain_centre
     words = np.flatnonzero(weights)
     return pa.table([words.astype(np.int64), weights[words]], schema=WEIGHT_SCHEMA)
 
@@ -320,8 +321,8 @@ class ObjectLattice:
         found = Concepts.concatenate([Concepts.empty(), *closed_sets(context)])
         ids = set_id(words[found.intent_indices], found.intent_indptr)
         # The intent of objects without a common word is empty, which is no evidence.
-        told = np.flatnonzero(np.diff(found.intent_indptr) > 0)
-        order = told[np.argsort(ids[told])]
+        shared = np.flatnonzero(np.diff(found.intent_indptr) > 0)
+        order = shared[np.argsort(ids[shared])]
         self.ids: Int64s = ids[order]
         self.extents = _incidence(found.extent_indptr, found.extent_indices, values.shape[0])[order]
         self.intents = _incidence(found.intent_indptr, found.intent_indices, len(words))[order]
@@ -355,7 +356,7 @@ class ContextLattices:
     Args:
         known: the collection.
         objects: the objects (`OBJECT_SCHEMA`), the seeds first.
-        context: `TEXT` or `TOLD_WORDS`.
+        context: `TEXT` or `MENTIONS`.
         related: similarity of words to others, CSR float64[v, v].
 
     Attributes:
@@ -406,7 +407,7 @@ class TopicLattice:
         known: the collection.
         seeds: the seeds that are objects (`OBJECT_SCHEMA`).
         near: the harvested pages that joined them (`OBJECT_SCHEMA`), or None before they are known.
-        told: sums of `told_sums` of all parts (`SUM_SCHEMA`), or None before they are known.
+        mentions: sums of `mention_sums` of all parts (`SUM_SCHEMA`), or None before they are known.
         relatives: relatives of words (`topic_relations.RELATIVE_SCHEMA`), or None where or before there are none.
 
     Attributes:
@@ -422,7 +423,7 @@ class TopicLattice:
         known: Collection,
         seeds: pa.Table,
         near: pa.Table | None = None,
-        told: pa.Table | None = None,
+        mentions: pa.Table | None = None,
         relatives: pa.Table | None = None,
     ) -> None:
         self.known = known
@@ -432,30 +433,30 @@ class TopicLattice:
         self.text = ContextLattices(known, objects, TEXT, self.related)
         self._objects = objects
         everywhere = np.zeros(len(known.vocabulary.documents))
-        if told is not None:
-            np.add.at(everywhere, int64s(told["slot"]), int64s(told["value"]))
+        if mentions is not None:
+            np.add.at(everywhere, int64s(mentions["slot"]), int64s(mentions["value"]))
         self.everywhere: Float64s = unit(everywhere)
 
     @cached_property
-    def told(self) -> ContextLattices:
+    def mentions(self) -> ContextLattices:
         """The lattices of the words about the objects."""
-        return ContextLattices(self.known, self._objects, TOLD_WORDS, self.related)
+        return ContextLattices(self.known, self._objects, MENTIONS, self.related)
 
     @property
     def keywords(self) -> Int64s:
         """Numbers of the words of the intents of both contexts, ascending."""
-        return np.union1d(self.text.keywords, self.told.keywords)
+        return np.union1d(self.text.keywords, self.mentions.keywords)
 
     @cached_property
-    def told_centre(self) -> Float64s:
+    def plain_centre(self) -> Float64s:
         """Weight of each word in SemRank of a URL whose content is not known, float64[v]."""
-        return self.text.centre + TOLD * (self.told.centre - CONTRAST * self.everywhere)
+        return self.text.centre + MENTION_WEIGHT * (self.mentions.centre - CONTRAST * self.everywhere)
 
     @cached_property
     def typical(self) -> tuple[float, float]:
         """The mean s for URLs whose content is not known, and for those whose content is known; 0 without objects."""
         described = _mean(self.text.own @ self.text.centre)
-        plain = _mean(self.told.own @ self.told_centre)
+        plain = _mean(self.mentions.own @ self.plain_centre)
         return plain if plain > 0 else described, described
 
     @cached_property
@@ -484,9 +485,9 @@ class TopicLattice:
         size = np.round(parts.data, SCORE_DECIMALS)
         order = np.lexsort((parts.indices, -size, row))
         rows, first = np.unique(row[order], return_index=True)
-        told = size[order[first]] > 0
+        positive = size[order[first]] > 0
         best = np.full(values.shape[0], -1, dtype=np.int64)
-        best[rows[told]] = parts.indices[order[first[told]]]
+        best[rows[positive]] = parts.indices[order[first[positive]]]
         return best
 
     def matches(self, values: sparse.csr_array, best: Int64s) -> pa.ListArray:
@@ -539,22 +540,22 @@ def scores(known: Descriptions, lattice: TopicLattice) -> pa.Table:
     current = known.select(known.current)
     values = word_vectors(counted_words(current), lattice.known.idf)
     seen = current.described
-    text, told, everywhere = (
+    text, mentions, everywhere = (
         np.asarray(values @ weights, dtype=np.float64)
-        for weights in (lattice.text.centre, lattice.told.centre, lattice.everywhere)
+        for weights in (lattice.text.centre, lattice.mentions.centre, lattice.everywhere)
     )
-    total = text + np.where(seen, 0.0, TOLD * (told - CONTRAST * everywhere))
+    total = text + np.where(seen, 0.0, MENTION_WEIGHT * (mentions - CONTRAST * everywhere))
     typical = np.array(lattice.typical)[seen.astype(np.int64)]
     share = np.divide(total, typical, out=np.zeros(len(total)), where=typical > 0)
     score = np.where(typical > 0, expit(share - 1.0), 0.0)
 
     each = np.divide(1.0, typical, out=np.zeros(len(total)), where=typical > 0)
     words = lattice.known.vocabulary.words
-    names = [best_words(weighted(values, weights), words) for weights in (lattice.text.centre, lattice.told.centre)]
+    names = [best_words(weighted(values, weights), words) for weights in (lattice.text.centre, lattice.mentions.centre)]
     terms = [
         Term("text", text, each, names[0]),
-        Term("told", told, TOLD * each, names[1], ~seen),
-        Term("everywhere", everywhere, -TOLD * CONTRAST * each, shown=~seen),
+        Term("told", mentions, MENTION_WEIGHT * each, names[1], ~seen),
+        Term("everywhere", everywhere, -MENTION_WEIGHT * CONTRAST * each, shown=~seen),
     ]
     best = lattice.best_concepts(values)
     columns = [
@@ -591,14 +592,14 @@ def lattice_of_facts(facts: Facts, settings: TopicSettings | None = None) -> Top
     """
     known = facts.descriptions
     collection, seeds, near = _base_objects(facts)
-    told = told_sums(known, collection)
-    lattice = TopicLattice(collection, seeds, near, told)
+    mentions = mention_sums(known, collection)
+    lattice = TopicLattice(collection, seeds, near, mentions)
     if settings is None or not settings.relations:
         return lattice
     if facts.asked is None:
         raise ValueError("found no sessions by word, expected facts with them to learn relations")
     evidence = topic_relations.page_evidence(topic_relations.asked_words(known, facts.asked), lattice.keywords)
-    return TopicLattice(collection, seeds, near, told, topic_relations.relatives(*evidence))
+    return TopicLattice(collection, seeds, near, mentions, topic_relations.relatives(*evidence))
 
 
 def settings_of(options: Mapping[str, Any]) -> TopicSettings:

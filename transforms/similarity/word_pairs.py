@@ -170,10 +170,10 @@ class WordPairs:
                 bits[self.places[group]] |= np.bitwise_or.reduceat(
                     bits[self.places[hierarchy.parents[edges]]], starts, axis=0
                 )
-        made = _Slab.of(bits)
-        if sum(kept.nbytes for kept in self.slabs.values()) + made.nbytes <= ANCESTOR_BYTES:
-            self.slabs[slab] = made
-        return made
+        found = _Slab.of(bits)
+        if sum(kept.nbytes for kept in self.slabs.values()) + found.nbytes <= ANCESTOR_BYTES:
+            self.slabs[slab] = found
+        return found
 
 
 def _first_bit(bits: npt.NDArray[np.uint64]) -> Int64s:

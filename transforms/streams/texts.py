@@ -35,8 +35,8 @@ class Memo:
             new = [place for place, key in enumerate(keys) if key not in self._places]
             known = len(self._places)
             self._places.update((keys[place], known + number) for number, place in enumerate(new))
-            made = self._function(distinct.take(pa.array(new, pa.int64())))
-            self._rows = made if self._rows is None else pa.concat_tables([self._rows, made]).combine_chunks()
+            rows = self._function(distinct.take(pa.array(new, pa.int64())))
+            self._rows = rows if self._rows is None else pa.concat_tables([self._rows, rows]).combine_chunks()
             places = list(map(self._places.__getitem__, keys))
         return self._rows.take(pa.array(places, pa.int64()).take(encoded.indices))
 

@@ -110,7 +110,7 @@ class Oracle:
         self.x = {url: self.page(url) for url in self.urls}
         self.asked = unit({int(word): self.idf[int(word)] for word in facts.query})
         # What words weigh in SemRank by the topic's lattice has an oracle of its own.
-        self.semrank = dict(enumerate(lattice.told_centre.tolist()))
+        self.semrank = dict(enumerate(lattice.plain_centre.tolist()))
         self.content: dict[int, float] = {}
         self.raw: dict[str, dict[int, float]] = {}
         self.rank()
@@ -420,7 +420,7 @@ def rank_in_parts(facts: Facts, lattice: topic_lattice.TopicLattice, parts: list
     known = facts.descriptions
     cut = [known.select(np.isin(known.url, urls)) for urls in parts]
     model = focused.Model({}).having(focused.first_vectors(lattice.known, known.harvested_count))
-    model = model.having({"semrank": lattice.told_centre})
+    model = model.having({"semrank": lattice.plain_centre})
     made = [focused.Part(part, model["idf"]) for part in cut]
     for step in focused.PASSES:
         if step.applies(model):
