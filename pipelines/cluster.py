@@ -55,7 +55,8 @@ class ClusterCheck:
         """Looks for the job server, for Flink and its slots, and lets one worker answer; nothing where none is used.
 
         Raises:
-            InputError: an address is missing, nobody or another program is there, or Flink has fewer slots than asked.
+            InputError: an address is missing, nothing or another program listens there, or Flink has fewer slots than
+                requested.
             RuntimeError: the slots are taken, or no worker answers.
         """
         master, endpoint = _flink_master(options), _job_endpoint(options)

@@ -37,7 +37,7 @@ OPTIONS = (CompletionOptions,)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the command; gives the exit status."""
+    """Runs the command; returns the exit status."""
     shell = read_options(CompletionOptions, arguments).shell
     parser = argparse.ArgumentParser(prog="semrank", allow_abbrev=False)
     parser.add_argument("--version", action="store_true", help="print the version and exit")
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _complete_values(action: argparse.Action) -> None:
-    """Says what a shell may offer as values of an option."""
+    """Sets what a shell may offer as values of an option."""
     if action.metavar in _FOLDERS:
         action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
     elif action.metavar in _FILES:

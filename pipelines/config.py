@@ -420,7 +420,7 @@ SEMRANK_OPTIONS = (
     "language",
     "keywords",
 )
-"""Options that say how SemRank is computed, whatever is selected and written."""
+"""Options of how SemRank is computed, whatever is selected and written."""
 
 
 RANKER_OPTIONS = (
@@ -430,7 +430,7 @@ RANKER_OPTIONS = (
     "topic",
     *(name for name in declared(RoundConfig) if name.startswith(("ontology_", "rcg_", "cosine_", "hits_"))),
 )
-"""Options that say how another ranker is computed in memory."""
+"""Options of how another ranker is computed in memory."""
 
 
 def shown_ontology(name: str) -> str:
@@ -514,11 +514,11 @@ def unused_options(arguments: argparse.Namespace, config: RoundConfig) -> list[s
 
 
 def stored_config(parameters: Mapping[str, Any], source: str) -> RoundConfig:
-    """The configuration that a round's folder tells; an option that its version did not have has its default.
+    """The configuration in a round's folder; an option that its version did not have has its default.
 
     Args:
         parameters: what `RoundConfig.as_dict` gave.
-        source: the file that tells them, for messages.
+        source: the file that contains it, for messages.
 
     Raises:
         InputError: there is no such option, or an option can't have that value.

@@ -110,7 +110,7 @@ def _cache_folder() -> Path:
 
 
 class _ProgressReport:
-    """Says now and then how far a download has come, and always when it is complete."""
+    """Logs the progress of a download now and then, and always when it is complete."""
 
     def __init__(self) -> None:
         self._last = 0.0
@@ -190,7 +190,7 @@ class _Manuals:
 
 
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
-    """Runs the command; gives the exit status."""
+    """Runs the command; returns the exit status."""
     own, options = read_options(DatasetOptions, arguments), beam_options(beam_arguments)
     output = path_for_workers(options, own.output)
     reading: _Wikispeedia | _Manuals

@@ -69,7 +69,7 @@ OPTIONS = (EvaluateOptions, EvaluationConfig, _add_ranker_options)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the command; gives the exit status."""
+    """Runs the command; returns the exit status."""
     own = read_options(EvaluateOptions, arguments)
     given = given_options(RoundConfig, arguments)
     options = {name: given[name] for name in (*SEMRANK_OPTIONS, *RANKER_OPTIONS) if name in given}

@@ -44,7 +44,7 @@ def known_rankers() -> tuple[str, ...]:
 class EvaluationConfig:
     """How rankers are compared; every field but `options` is an option of the same name.
 
-    `options` has options of a round that say how rankers are computed: `config.SEMRANK_OPTIONS`, for SemRank by the
+    `options` has options of a round that affect how rankers are computed: `config.SEMRANK_OPTIONS`, for SemRank by the
     papers' profiles, and `config.RANKER_OPTIONS`.
 
     Raises:

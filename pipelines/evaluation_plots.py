@@ -158,7 +158,7 @@ def _by_ranker(table: pa.Table) -> list[tuple[tuple[str, str], pa.Table]]:
 def _write(
     folder: str, name: str, rows: Mapping[str, Lines], across: str, upwards: str, *, scale: str = "linear"
 ) -> list[str]:
-    """Draws a row of panels for each title, a panel a mode, and writes the files; gives their names."""
+    """Draws a row of panels for each title, a panel a mode, and writes the files; returns their names."""
     matplotlib: Any = importlib.import_module("matplotlib")
     figure_class: Callable[..., Any] = importlib.import_module("matplotlib.figure").Figure
     keys = [key for lines in rows.values() for key in lines]

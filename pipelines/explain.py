@@ -66,7 +66,7 @@ OPTIONS = (ExplainOptions,)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the command; gives the exit status."""
+    """Runs the command; returns the exit status."""
     own = read_options(ExplainOptions, arguments)
     facts = explanation(own.round, own.url, snapshot=own.snapshot, brief=own.brief)
     answer(arguments, "\n".join(_lines(facts)), facts)

@@ -79,7 +79,7 @@ OPTIONS = (ExportOptions, ScopeOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the command; gives the exit status."""
+    """Runs the command; returns the exit status."""
     own, scope = read_options(ExportOptions, arguments), read_options(ScopeOptions, arguments)
     present = _check(own, scope)
     read = fingerprint(own.round, "round")

@@ -37,7 +37,7 @@ OPTIONS = (FinishOptions,)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the command; gives the exit status."""
+    """Runs the command; returns the exit status."""
     print(finish_round(read_options(FinishOptions, arguments).round))
     return 0
 

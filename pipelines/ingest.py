@@ -189,7 +189,7 @@ class _Reading:
 
 
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
-    """Runs the command; gives the exit status."""
+    """Runs the command; returns the exit status."""
     own, options = read_options(IngestOptions, arguments), beam_options(beam_arguments)
     memory = worker_memory(arguments, options)
     reading = _reading(own)

@@ -44,7 +44,7 @@ OPTIONS = (LsOptions,)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the command; gives the exit status."""
+    """Runs the command; returns the exit status."""
     folder = read_options(LsOptions, arguments).folder
     finished, unfinished = round_folders(folder)
     if not files.exists(folder):

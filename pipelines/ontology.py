@@ -44,7 +44,7 @@ OPTIONS = (OntologyOptions,)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the command; gives the exit status."""
+    """Runs the command; returns the exit status."""
     own = read_options(OntologyOptions, arguments)
     if not own.output.endswith(".ttl"):
         raise InputError(f"--output: found {own.output}, expected a name that ends in .ttl")

@@ -192,7 +192,7 @@ def checked_config(arguments: argparse.Namespace) -> RoundConfig:
 
 
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
-    """Runs the command; gives the exit status."""
+    """Runs the command; returns the exit status."""
     print(rank_urls(arguments, beam_arguments))
     return 0
 

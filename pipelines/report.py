@@ -87,7 +87,7 @@ SHOWN_EXTENT = 8
 _SEMRANK_CARDS = {"keywords": "keywords", "base_concepts": "base concepts"}
 
 STAGE_COUNTS = ("rows_in", "rows_out", "largest_record_bytes", "largest_group_bytes")
-"""What a manifest says about a stage besides its seconds."""
+"""The members of a manifest's stage besides its seconds."""
 
 CHARTS = (
     ("pages", "harvest", "pages crawled", "harvest rate"),
@@ -99,7 +99,7 @@ CHARTS = (
 
 
 _HEAD_BYTES = 4096
-"""Bytes at the beginning of a page that say which round it shows."""
+"""Bytes at the beginning of a page that contain the round that it shows."""
 
 CRAWL_CHARTS = (
     ("URLs", ("selected", "new", "known")),
@@ -132,7 +132,7 @@ OPTIONS = (ReportOptions,)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the command; gives the exit status."""
+    """Runs the command; returns the exit status."""
     own = read_options(ReportOptions, arguments)
     if not own.output.endswith((".html", ".htm")):
         raise InputError(f"--output: found {own.output}, expected a name that ends in .html")

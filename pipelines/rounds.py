@@ -60,7 +60,7 @@ OPTIONS = (RoundsOptions, add_round_arguments, WorkerOptions, PlanOptions)
 
 
 def run(arguments: argparse.Namespace, beam_arguments: list[str]) -> int:
-    """Runs the command; gives the exit status."""
+    """Runs the command; returns the exit status."""
     for text in rank_rounds(arguments, beam_arguments):
         print(text)
     return 0

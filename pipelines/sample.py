@@ -114,7 +114,7 @@ def _serve(port: int, arguments: argparse.Namespace, *, overwrite: bool) -> int:
 
 
 def _earlier_sample(output: str, *, overwrite: bool) -> set[str]:
-    """Hold the output to the rule of the fresh folder; gives the files of a sample that may be replaced."""
+    """Hold the output to the rule of the fresh folder; returns the files of a sample that may be replaced."""
     if files.is_local(output) and Path(output).exists() and not Path(output).is_dir():
         raise InputError(f"--output {output}: is a file, expected a folder")
     if overwrite:

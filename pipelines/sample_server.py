@@ -1,6 +1,6 @@
 """The sample web behind an HTTP proxy on loopback, so that a crawler can fetch it under the URLs that it has.
 
-The sample's hosts are below `.example` and have no address. A crawler that is told to use the proxy asks it for
+The sample's hosts are below `.example` and have no address. A crawler that is configured to use the proxy asks it for
 `http://` URLs by their whole URL (RFC 9112, section 3.2.2) and opens tunnels for `https://` ones (RFC 9110, section
 9.3.6). At the end of a tunnel the proxy itself answers as the host, with a certificate of its own making, so a crawler
 must not insist on verifying it. Nothing is ever fetched from anywhere.
@@ -117,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
         return canonical_url(url).url or url
 
     def log_request(self, code: object = "-", size: object = "-") -> None:
-        """Says nothing: a crawler keeps its own log."""
+        """Logs nothing: a crawler keeps its own log."""
 
 
 def _tls_context(hosts: Sequence[str]) -> ssl.SSLContext:

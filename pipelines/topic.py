@@ -99,7 +99,7 @@ def _is_weighted(pair: object) -> bool:
 
 
 def topic_lines(topic: Mapping[str, Any]) -> list[str]:
-    """What a summary says of a topic, which is that of `SeedTopic.as_dict`."""
+    """The part of a summary about a topic, which is that of `SeedTopic.as_dict`."""
     if not topic["words"]:
         return ["topic: unknown, the content of no seed is known"]
     words = ", ".join(f"{word} {weight:.2f}" for word, weight in topic["words"])

@@ -181,7 +181,7 @@ def _work(parent: int, file: TableFile, work: Callable[[TableFile], Work], sende
 
 
 def _end_with(parent: int) -> None:
-    """Asks the system to kill this process when its parent dies."""
+    """Requests that the system kills this process when its parent dies."""
     ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)

@@ -31,7 +31,7 @@ UNREADABLE = (
 BATCH_MEMORY, GROUP_MEMORY = 1 << 29, 1 << 32
 """Bytes that reading a batch, or a whole row group, may take, where the system can hold a process to it.
 
-Nothing in a file tells beforehand what they take: pages are decompressed whole, and few bytes may stand for any number
+A file does not contain what they take: pages are decompressed whole, and few bytes may stand for any number
 of rows, nulls or repetitions.
 """
 

@@ -124,7 +124,7 @@ def write_bytes(path: str, content: bytes | pa.Buffer) -> None:
     """
     if is_local(path):
         target = Path(path)
-        # The working folder has no name that would say anything.
+        # The name of the working folder means nothing to users.
         place = target.parent if target.parent.name else target
         try:
             _write_local(target, content)

@@ -48,7 +48,7 @@ boto3_client.Client = _s3_client  # type: ignore[assignment, misc]
 def create_object(path: str, content: bytes) -> bool:
     """Writes an object on the condition that none has its name: of two writers one succeeds, the other gets False.
 
-    Where a store knows no such condition (neither `gs://` nor `s3://`), the last writer wins.
+    If a store has no such condition (neither `gs://` nor `s3://`), the last writer wins.
     """
     if path.startswith("gs://"):
         return _create_in_gcs(path, content)

@@ -132,7 +132,7 @@ class UrlFacts(NamedTuple):
         described_words: their words, one small collection in word order (`describe.VOCABULARY_SCHEMA`).
         nodes: the known URLs (`objects.NODE_SCHEMA`).
         links: all followed links (`links.LINK_SCHEMA`).
-        drawn: pages that tell the topic (`pages.DRAWN_SCHEMA`), where words are requested.
+        drawn: pages that the topic is learned from (`pages.DRAWN_SCHEMA`), where words are requested.
     """
 
     base: Collection

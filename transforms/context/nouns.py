@@ -1,8 +1,8 @@
 """Which words are nouns, for keywords that are nouns (P13 Def. 11; EC tags the parts of speech, too).
 
-The Hanover Tagger (Wartena 2019, https://doi.org/10.25968/opus-1527) gives the parts of speech of a word by itself:
-from its frequencies in a tagged corpus or, for a word outside of it, from its morphemes. A word counts as a noun where
-the most probable one is that of nouns or names. The sentence around a word is not looked at: a keyword has many.
+The Hanover Tagger (Wartena 2019, https://doi.org/10.25968/opus-1527) determines the parts of speech of a single word:
+from its frequencies in a tagged corpus or, for a word outside of it, from its morphemes. A word counts as a noun if the
+most probable one is that of nouns or names. Sentences are not used: a keyword occurs in many.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOUN = "N"
 
 
 def check_tagger(language: str) -> None:
-    """Checks that nouns of a language can be told.
+    """Checks that nouns of a language can be recognized.
 
     Raises:
         InputError: there is no tagger of the language, or it is not installed.

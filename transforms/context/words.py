@@ -154,7 +154,7 @@ def lemma_counts(
         languages: a language tag for each text, string[n]; where it is null or names no language, and where the whole
             argument is None, the language is detected (see `text_languages`).
         fallback: language of texts that are too short for detection or in no known language.
-        nouns: whether only nouns count, in languages whose nouns can be told (`nouns.MODELS`).
+        nouns: whether only nouns count, in languages with a model (`nouns.MODELS`).
         batch_bytes: UTF-8 bytes handled at a time; changes memory and time, never the result.
 
     Raises:
@@ -184,7 +184,7 @@ def lemmas_of(
         strings: string or large_string array of length n; a null has no lemmas.
         languages: a language tag for each string, string[n], or None.
         fallback: language where none is given; nothing is detected, as short strings are too ambiguous.
-        nouns: whether only nouns count, in languages whose nouns can be told (`nouns.MODELS`).
+        nouns: whether only nouns count, in languages with a model (`nouns.MODELS`).
         batch_bytes: UTF-8 bytes handled at a time; changes memory and time, never the result.
 
     Returns:
@@ -451,7 +451,7 @@ def _token_words(token: str, language: str, nouns: bool) -> tuple[str, ...]:
         return ()
     parts = [token]
     if "'" in token and language not in _APOSTROPHE_IS_LETTER:
-        # simplemma knows clitics ("user's", "l'eau") and words that are written with an apostrophe ("aujourd'hui").
+        # simplemma has clitics ("user's", "l'eau") and words that are written with an apostrophe ("aujourd'hui").
         lemma = _lemma(token, language)
         if lemma is not None:
             return (lemma,) if _is_word(lemma, language) and (not nouns or is_noun(lemma, language)) else ()

@@ -85,7 +85,7 @@ class WriteSnapshot(beam.PTransform[Any, Any]):
         self._ranges, self._read, self._folder, self._partitions = list(ranges), read, folder, partitions
 
     def expand(self, pipeline: beam.Pipeline) -> Collection:
-        """Applies the steps; gives the rows of the written balance file."""
+        """Applies the steps; returns the rows of the written balance file."""
         read = (
             pipeline
             | "ranges" >> beam.Create(self._ranges)

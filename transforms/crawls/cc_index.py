@@ -7,7 +7,7 @@ crawls, so only `url`, `fetch_time` and `fetch_status` are required.
 |---|---|
 | status 2xx, HTML or plain text | page row without text |
 | redirect (301, 302, 303, 307, 308) | alias |
-| status 404, 410 | page row that says so |
+| status 404, 410 | page row with this status |
 | other statuses, other content types, `robots.txt` | ignored, by reason |
 | no usable URL, time or redirect target | rejected, by reason |
 """

@@ -1,7 +1,7 @@
 """The characters of a page, by the WHATWG encoding standard and the encoding sniffing of the HTML standard.
 
 In this order: byte order mark, Content-Type header, declaration on the page (the standard's prescan), UTF-8 where it is
-valid, a guess. Labels mean what the standard says (`iso-8859-1` is windows-1252); unknown labels are passed over.
+valid, a guess. Labels have the standard's meaning (`iso-8859-1` is windows-1252); unknown labels are passed over.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A line has, separated by spaces: time of logging, fetch status, size, URI, discovery path, the URI it was found on,
 content type, worker, begin and duration of the fetch, digest, source tag, annotations, and perhaps a JSON object.
-The last letter of the discovery path says how the URI was found: L a link, R a redirect, E and X what a page embeds, I
+The last letter of the discovery path is how the URI was found: L a link, R a redirect, E and X what a page embeds, I
 by inference, S by speculation, P what was needed first (DNS, robots.txt).
 
 | line | fate |
@@ -11,10 +11,10 @@ by inference, S by speculation, P what was needed first (DNS, robots.txt).
 | status 304 | history row |
 | found by a link (L) | also a link row, whether or not the fetch succeeded |
 | found by a redirect (R) | also an alias row |
-| status 404, 410 | page row that says so |
+| status 404, 410 | page row with this status |
 | else | ignored, by reason |
 
-A redirect's own line is ignored, since its target's line tells where it led.
+A redirect's own line is ignored, since its target's line has the redirect.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _why_no_page(fetch: Fetch, content_type: str) -> str | None:
 
 
 def _found(builder: BatchBuilder, url: str, hop: str, via: str, fetched_at: int | None) -> bool:
-    """Add the link or alias that led to the URL; gives whether there is one."""
+    """Add the link or alias that led to the URL; returns whether there is one."""
     if hop not in ("L", "R") or via == "-":
         return False
     origin, reason = canonical_url(via, rules=builder.rules)
@@ -131,7 +131,7 @@ def _found(builder: BatchBuilder, url: str, hop: str, via: str, fetched_at: int 
 
 
 def _fetch_time(begin: str, logged: str) -> int | None:
-    """When the fetch began, in whole seconds; where that is not told, when it was logged.
+    """When the fetch began, in whole seconds; if that is missing, when it was logged.
 
     The crawl's WARC files have seconds: with a finer time, the log's row without text would be the newer capture.
     """

@@ -180,7 +180,7 @@ def bounded_markup(html: str, counters: Counter[str]) -> str:
 
     Args:
         html: the page.
-        counters: gains html-too-deep (1 for a page, whose main text can't be told from the rest in bounded time),
+        counters: gains html-too-deep (1 for a page, whose main text can't be separated from the rest in bounded time),
             attributes-cut (tags) and html-cut.
     """
     if len(html) <= SMALL_CHARS and html.count("<") <= SMALL_TAGS:

@@ -3,8 +3,8 @@ r"""Apache Nutch's CrawlDb as `readdb CRAWLDB -dump DIR -format csv` or `-format
 | status | fate |
 |---|---|
 | db_fetched, db_notmodified | page row without text |
-| db_redir_temp, db_redir_perm | alias, if the entry's protocol status tells the target |
-| db_gone | page row that says so; ignored if the protocol status is another failure, such as `robots_denied` |
+| db_redir_temp, db_redir_perm | alias, if the entry's protocol status contains the target |
+| db_gone | page row with status 404; ignored if the protocol status is another failure, such as `robots_denied` |
 | db_unfetched, db_duplicate, db_orphan, others | ignored, by reason |
 
 The CrawlDb keeps the time at which a page is due again, so a page was fetched one retry interval before that. Nutch
@@ -47,7 +47,7 @@ _FETCHED = frozenset({"db_fetched", "db_notmodified"})
 _REDIRECTS = {"db_redir_temp": 302, "db_redir_perm": 301}
 _GONE_STATUS = 404
 
-# URLs and metadata stand in quotes that nothing escapes, so the fixed fields between them tell where they end.
+# URLs and metadata stand in quotes that nothing escapes, so their ends are found by the fixed fields between them.
 _CSV = re.compile(
     r'"(?P<url>.*)",-?[0-9]+,"(?P<status>[A-Za-z_ ]*)",(?P<due>[^,"]*),[^,"]*,[0-9-]+,'
     r'(?P<interval>[0-9.Ee+-]+),[^,]*,[^,]*,"(?P<signature>[^"]*)","(?P<metadata>.*)"\s*',

@@ -53,7 +53,7 @@ class HttpMessage:
 
     Attributes:
         status: the status code.
-        headers: values of the headers in `HEADERS` by lower-case name, as `combined_headers` gives them.
+        headers: values of the headers in `HEADERS` by lower-case name, as `combined_headers` returns them.
         body: the body as stored.
     """
 

@@ -186,7 +186,7 @@ def _headers(builder: BatchBuilder, headers: Any) -> Mapping[str, str]:
 
 
 def _has_html(item: Mapping[str, Any]) -> bool:
-    """Whether the content of an item is of a field whose name says that it is HTML."""
+    """Whether the content of an item is of a field whose name implies HTML."""
     return next((name in HTML_FIELDS for name in TEXT_FIELDS if item.get(name) is not None), False)
 
 

@@ -1,4 +1,4 @@
-"""Words of a page as its reader sees them: where they end, and which are shown at all.
+"""Words of a page as its reader sees them: where they end, and which are shown.
 
 Blocks, line breaks, list items and table cells end a word (HTML, "Rendering": `display` and `innerText`). What is
 hidden, and what is for machines, has no words.

@@ -81,7 +81,7 @@ def closed_sets(
         bundle = Bundle((), 0, len(ranked.order))
     if bundle.stop > len(ranked.order):
         raise ValueError(f"{bundle} reaches beyond the {len(ranked.order)} ranks of the order")
-    # The choice is for the whole context: whoever mines one bundle of it will mostly mine others too.
+    # The choice is for the whole context: after one bundle of it others are usually mined too.
     chosen = choose_kernel(ranked.predicted_work) if kernel == "auto" else kernel
     yield from _rebatched(_mine(ranked, bundle, chosen == "numba", batch_size), batch_size)
 

@@ -162,7 +162,7 @@ class _State(NamedTuple):
 
 @_compiled
 def _population(word: np.uint64) -> np.uint64:
-    """Number of one bits; LLVM knows this idiom and makes it the processor's instruction, also for vectors."""
+    """Number of one bits; LLVM compiles this idiom to the processor's instruction, also for vectors."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)

@@ -421,7 +421,7 @@ def lowered(values: pa.BinaryArray) -> pa.BinaryArray:
 
 
 def are_secure(scheme: pa.BinaryArray | None, port: pa.BinaryArray | None, count: int) -> pa.BooleanArray:
-    """Whether requests came over TLS, by their scheme, else by the port; null where neither tells."""
+    """Whether requests came over TLS, by their scheme, else by the port; null if neither is known."""
     secure = pa.nulls(count, pa.bool_())
     for column, tls, plain in ((scheme, (b"https", b"wss"), (b"http", b"ws")), (port, (b"443",), (b"80",))):
         if column is not None:

@@ -34,7 +34,7 @@ class Read(Protocol):
         Args:
             stream: whole records, perhaps compressed.
             source: path of the file, whose name may hold a date or a wiki.
-            options: what the user says about logs.
+            options: the user's options of logs.
         """
 
 

@@ -262,7 +262,7 @@ def _moment(value: Any) -> int | None:
 
 
 def _rank(value: Any, balance: Balance) -> int | None:
-    """The rank of a result, from 1; None where there is none, which is counted unless nothing is told."""
+    """The rank of a result, from 1; None where there is none, which is counted unless it is missing."""
     if value is None or value == "":
         return None
     if isinstance(value, str) and _RANK.fullmatch(value):

@@ -2,7 +2,7 @@ r"""The Common Log Format of the NCSA server and what Apache and nginx made of i
 
     [host[:port]] client[, client ...] ident account [time] "request" status bytes ["referrer" "user agent" [more ...]]
 
-A third quoted field after the size, as in nginx's packaged layout `main`, has the clients that proxies told, if it
+A third quoted field after the size, as in nginx's packaged layout `main`, has the clients from proxy headers, if it
 holds addresses.
 
 One reader for the formats `common`, `combined` and `vhost-combined`, since files mix layouts: each line is read by

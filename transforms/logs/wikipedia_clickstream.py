@@ -1,10 +1,10 @@
 """The Wikipedia clickstream: prev, curr, type, n: how often readers went from one page to another within a month.
 
-Only sums were published, so clicks are made that say the same, boundedly. A row with a previous article stands for k
-readers who each open `prev` and a second later `curr`; a row from a search engine (`other-search`) for k readers who
-open `curr`. k is the number of digits of n, so what is ten times as frequent counts one more, and a row gives at most
-2 * `MAX_DIGITS` clicks. The words are the title of `curr`, the page that was looked for. Rows from anywhere else name
-neither words nor a page and are ignored ("no-source-page").
+Only sums were published, so a bounded number of clicks is generated from each row. A row with a previous article stands
+for k readers who each open `prev` and a second later `curr`; a row from a search engine (`other-search`) for k readers
+who open `curr`. k is the number of digits of n, so a row that is ten times as frequent has one reader more, and a row
+has at most 2 * `MAX_DIGITS` clicks. The words are the title of `curr`. Other rows have neither words nor a previous
+page and are ignored ("no-source-page").
 
 The wiki and the month come from the file's name, as in `clickstream-dewiki-2024-01.tsv.gz`; `--log-site` names another
 site, and without either it is the English Wikipedia and January 1970. `NaN` and `null` are titles like any other.

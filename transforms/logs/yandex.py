@@ -229,6 +229,6 @@ def _ranks(results: pa.BinaryArray, query_of: Int64s, page: Int64s) -> tuple[Int
 
 
 def _quote(line: bytes) -> str:
-    """What a reject row says of a row: its session, kind and time or day, none of which names the user."""
+    """The `record` of a reject row: the session, kind and time or day, none of which identifies the user."""
     begin = _BEGIN.match(line)
     return f"{begin[0].decode() if begin else ''} ({len(line)} bytes)".strip()

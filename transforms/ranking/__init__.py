@@ -1,1 +1,1 @@
-"""The rankers: each gives every current URL a score and the reason for it."""
+"""The rankers: each computes a score, and the reason for it, of every current URL."""

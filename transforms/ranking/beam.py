@@ -34,7 +34,7 @@ SPREAD, SUMS = "spread", "sums"
 
 
 class Ranked(NamedTuple):
-    """What SemRank gives.
+    """The results of SemRank.
 
     Attributes:
         rows: scored URLs (`RANKED_SCHEMA`).
@@ -50,7 +50,7 @@ class Ranked(NamedTuple):
 
 
 class RankBySemRank(beam.PTransform[Any, Any]):
-    """SemRank of the current URLs (P13 Def. 21); gives `Ranked`.
+    """SemRank of the current URLs (P13 Def. 21); returns `Ranked`.
 
     The input is a dict with `base`, `current` (objects), `vocabulary`, `isa` and `part_of` (as in `HeldRelations`);
     with the scores of another `ranker` (`SCORED_SCHEMA`) as well, rows have these, and SemRank's terms count nothing.
@@ -185,7 +185,7 @@ class HeldRelations(NamedTuple):
 
 
 class HoldRelations(beam.PTransform[Any, Any]):
-    """Reduces relations to what scoring asks for; gives `HeldRelations`.
+    """Reduces relations to what scoring asks for; returns `HeldRelations`.
 
     The input is a dict with `vocabulary`, `isa` and `part_of`.
 

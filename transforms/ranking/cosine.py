@@ -28,10 +28,10 @@ from semrank.transforms.ranking.topic_words import Topic, known_words, page_word
 
 @dataclass(frozen=True)
 class CosineSettings:
-    """The adjustment factors of P13 Eq. 2, which the paper gives no numbers for.
+    """The adjustment factors of P13 Eq. 2, for which the paper has no numbers.
 
     Attributes:
-        k: how slowly more occurrences of a word stop to count; 0 only asks whether the word is there.
+        k: how slowly further occurrences of a word saturate; with 0 only the presence of the word counts.
         b: how much long documents are held back, from 0 (not at all) to 1 (by their whole length).
     """
 
@@ -44,7 +44,7 @@ def term_weights(counts: sparse.csr_array, topic: Topic, settings: CosineSetting
 
     Args:
         counts: occurrences of words, int64[n, v], without zeros.
-        topic: gives the collection's statistics.
+        topic: has the collection's statistics.
         settings: k and b.
     """
     mean_length = topic.length / topic.urls if topic.length else 1.0

@@ -34,7 +34,7 @@ _BY_ALL = {step.stage.replace(" ", "_"): step for step in focused.PASSES if step
 
 
 class RankByFocused(beam.PTransform[Any, Any]):
-    """Scores of the profile `focused` (see `focused`); gives tables of `SCORED_SCHEMA`.
+    """Scores of the profile `focused` (see `focused`); returns tables of `SCORED_SCHEMA`.
 
     The input is a dict with `descriptions`, `vocabulary`, `harvested`, and `sizes` (`topic_lattice.SIZE_SCHEMA`) and
     `word_weights` (`topic_lattice.WEIGHT_SCHEMA`) of SemRank.

@@ -100,7 +100,7 @@ def _from_blocks(
 
 
 class RankByGraph(beam.PTransform[Any, Any]):
-    """Scores the current URLs by the links between known URLs; gives tables of `SCORED_SCHEMA`.
+    """Scores the current URLs by the links between known URLs; returns tables of `SCORED_SCHEMA`.
 
     The input is a dict with `nodes` and `links`, as for `_from_states`. The counters are `RANKER/iterations`,
     `RANKER/converged` and, in 1e-15, `RANKER/residual`.
@@ -296,7 +296,7 @@ def _products(edges: pa.Table, prepared: graph.Vector | None, *, join: Any) -> I
 
 
 class RateHosts(beam.PTransform[Any, Any]):
-    """Quality of the hosts of known URLs; gives one small collection of `QUALITY_SCHEMA`.
+    """Quality of the hosts of known URLs; returns one small collection of `QUALITY_SCHEMA`.
 
     The input is a dict with `nodes` and `links`, as for `_from_states`.
 

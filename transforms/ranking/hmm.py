@@ -1,9 +1,9 @@
 """Hidden Markov model of browsing: the expected distance of a URL to a target (Liu, Janssen and Milios 2006, P13 1.3).
 
 Hidden states are the layers of back links around the seeds, and "other"; a state emits a page's words as the naive
-Bayes model of its layer says. Transitions are learned from c-edges between pages whose state is known. A URL is
-judged by one step of the forward recursion: the states of the harvested pages that link to it, as their words tell,
-are taken through the transitions, then its own words are looked at:
+Bayes model of its layer predicts. Transitions are learned from c-edges between pages whose state is known. A URL is
+judged by one step of the forward recursion: the states of the harvested pages that link to it, as predicted from their
+words, are multiplied by the transitions, then by the likelihood of its own words:
 
     P(s' | linkers, d) ~ P(d | s') sum over s of mean over linkers u of P(s | u) T(s, s')
 

@@ -16,7 +16,7 @@ from semrank.transforms.ranking.text_beam import Tables, map_descriptions
 
 
 class RankByHmm(beam.PTransform[Any, Any]):
-    """Expected distance to a target by a hidden Markov model (P13 1.3, see `hmm`); gives tables of `SCORED_SCHEMA`.
+    """Expected distance to a target by a hidden Markov model (P13 1.3, see `hmm`); returns tables of `SCORED_SCHEMA`.
 
     The input is a dict with `descriptions`, `vocabulary`, `links`, `click_edges` and `harvested`.
 

@@ -74,7 +74,7 @@ def base_set(root: Int64s, edges: pa.Table | None) -> Int64s:
 
     Args:
         root: ids of the root set, ascending.
-        edges: the links of all parts that `touching` gives; may repeat.
+        edges: the links of all parts that `touching` returned; may repeat.
     """
     if edges is None:
         return root

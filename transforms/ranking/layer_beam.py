@@ -26,7 +26,7 @@ LEFT_OUT = "left_out"
 
 
 class FindLayers(beam.PTransform[Any, Any]):
-    """Layers of pages around the seeds (see `layers`); gives one small collection of `layers.LAYER_SCHEMA`.
+    """Layers of pages around the seeds (see `layers`); returns one small collection of `layers.LAYER_SCHEMA`.
 
     The input is a dict with `descriptions`, `vocabulary`, `links` and `harvested`. Counts what the cap leaves out as
     `find layer i/left_out`.
@@ -85,7 +85,7 @@ class LayerParts(NamedTuple):
 
 
 class LearnLayerWords(beam.PTransform[Any, Any]):
-    """Layers and the words of their pages; gives `LayerParts`.
+    """Layers and the words of their pages; returns `LayerParts`.
 
     The input is a dict with `descriptions`, `vocabulary`, `links` and `harvested`.
 
@@ -115,14 +115,14 @@ class LearnLayerWords(beam.PTransform[Any, Any]):
 
 
 class RankByLayers(beam.PTransform[Any, Any]):
-    """Scores the current URLs by the layers that their words speak for; gives tables of `SCORED_SCHEMA`.
+    """Scores the current URLs by the layers that their words are evidence for; returns tables of `SCORED_SCHEMA`.
 
     The input is a dict with `descriptions`, `vocabulary`, `links` and `harvested`.
 
     Args:
         name: the ranker.
-        scores: gives the current URLs of a part their scores, from descriptions, words of layers and settings.
-        settings: the ranker's; `words` says how layers and their words are found.
+        scores: returns the scores of a part's current URLs from descriptions, words of layers and settings.
+        settings: the ranker's; `words` is how layers and their words are found.
         query: words of the query.
         partitions: number of partitions of URLs and of words.
     """

@@ -116,7 +116,7 @@ def state_terms(posterior: Float64s, values: Sequence[float], words: sparse.csr_
         posterior: float64[n, k]; the last state is "other".
         values: k numbers.
         words: occurrences of words, int64[n, v].
-        model: tells which words speak for the most probable state.
+        model: has the words that are the evidence for the most probable state.
     """
     rows = len(posterior)
     best = np.argmax(posterior, axis=1).astype(np.int64)

@@ -22,7 +22,7 @@ from semrank.transforms.ranking.text_beam import Tables, Widths, count_topic, ma
 
 
 class RankByOntology(beam.PTransform[Any, Any]):
-    """Scores the current URLs by the classes of an ontology (see `ontology`); gives tables of `SCORED_SCHEMA`.
+    """Scores the current URLs by the classes of an ontology (see `ontology`); returns tables of `SCORED_SCHEMA`.
 
     The input is a dict with `descriptions`, `vocabulary` and `harvested`.
 

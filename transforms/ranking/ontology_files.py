@@ -24,7 +24,7 @@ def read_ontology(name: str, topic: str | None = None) -> Ontology:
 
     Args:
         name: one of `SHIPPED`, or a path.
-        topic: name of the topic's class, in place of the one that the file says.
+        topic: name of the topic's class, in place of the one in the file.
 
     Raises:
         InputError: rdflib is not installed, or the file can't be read, is damaged, or describes no ontology.

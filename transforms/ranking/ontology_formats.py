@@ -73,7 +73,7 @@ def parse_ontology(content: bytes, kind: str, source: str, topic: str | None = N
         content: the file.
         kind: its format, as rdflib calls it.
         source: name for messages.
-        topic: name of the topic's class, or None for what the file says.
+        topic: name of the topic's class, or None for that of the file.
     """
     rdflib = _rdflib()
     graph = rdflib.Graph()

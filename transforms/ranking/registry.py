@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from semrank.transforms.ranking.facts import Facts
 
     Rank: TypeAlias = Callable[[Facts], pa.Table]
-    """Gives the current URLs their scores: facts -> a table of `SCORED_SCHEMA`."""
+    """Scores the current URLs: facts -> a table of `SCORED_SCHEMA`."""
 
 SEMRANK = "semrank"
 """The ranker that compares lattices. By the papers it needs more than facts; see `semrank_local`."""
@@ -51,7 +51,7 @@ class Ranker:
         memory: what its steps hold whole on a worker.
         module: module of `transforms.ranking` with `rank(facts)`, or None where facts are not enough for it.
         steps: module of `transforms.ranking` with `make_step(name, making)`, or None as above.
-        threshold: counts where the user gives none; above 0 where the scores have a scale, else any score is selected.
+        threshold: the default of `--threshold`; above 0 where the scores have a scale, else any score is selected.
         options: names of the round's options that only some rankers have, this one among them.
         further: (option, value, facts) that are needed as well where the option has that value.
     """
@@ -221,7 +221,7 @@ def module(name: str) -> Any:
 
 
 def step(name: str, making: Making) -> Any:
-    """The Beam PTransform that ranks by the facts that the ranker needs; gives tables of `SCORED_SCHEMA`."""
+    """The Beam PTransform that ranks by the facts that the ranker needs; returns tables of `SCORED_SCHEMA`."""
     steps = RANKERS[name].steps
     if steps is None:
         raise ValueError(f"{name} needs more than facts")

@@ -1,4 +1,4 @@
-"""What every ranker gives for a URL: a score, and the terms that made it."""
+"""The result of every ranker for a URL: a score, and the terms that made it."""
 
 from __future__ import annotations
 

@@ -97,13 +97,13 @@ def count_topic(inputs: Mapping[str, Collection], partitions: int) -> dict[str, 
 
 
 class RankByTopic(beam.PTransform[Any, Any]):
-    """Scores the current URLs by a function of their descriptions and the topic; gives tables of `SCORED_SCHEMA`.
+    """Scores the current URLs by a function of their descriptions and the topic; returns tables of `SCORED_SCHEMA`.
 
     The input is a dict with `descriptions`, `vocabulary` and `harvested`.
 
     Args:
         name: the ranker.
-        scores: gives descriptions of a part and the topic the scores of the part's current URLs.
+        scores: returns the scores of a part's current URLs from its descriptions and the topic.
         query: words of the query.
         partitions: number of partitions of words.
     """

@@ -79,7 +79,7 @@ class RelateWords(beam.PTransform[Any, Any]):
 
     Args:
         click_paths: Parquet files of the clicks table.
-        words_of: gives the words of queries.
+        words_of: returns the words of queries.
         query: words of the query.
         partitions: number of partitions of clicks.
     """

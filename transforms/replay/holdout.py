@@ -5,7 +5,7 @@ for its target: the pages whose title is the query, or, where no page has that t
 ended. A session looks for the targets of all its sequences. For a topic all clicks of the sessions that look for one of
 its pages are held out; where a log names no sessions, a sequence is one.
 
-So a ranker can't profit from the words with which somebody found the very pages that count, while clicks on the way to
+So a ranker can't profit from the words that led to the very pages that count, while clicks on the way to
 other things, which may touch the topic's pages too, stay.
 """
 

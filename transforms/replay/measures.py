@@ -115,7 +115,7 @@ def resamples(topics: int, random_seed: int) -> Int64s:
 def interval(values: Float64s, draws: Int64s) -> tuple[float, float | None, float | None]:
     """Mean of a value over topics with its bootstrap interval (percentiles, `CONFIDENCE`): (mean, low, high).
 
-    One topic tells nothing about others, so there is no interval then.
+    One topic is no sample of others, so there is no interval then.
 
     Args:
         values: one value a topic, the mean over its seed sets, float64[topics].

@@ -47,7 +47,7 @@ class Crawler(Protocol):
     """A ranker at work in one crawl. It is made anew for each crawl, so it may remember earlier batches."""
 
     def look(self, moment: Moment) -> Any:
-        """What the crawl knows at this moment, as the ranker wants it. This takes no time of the ranker's."""
+        """What the crawl knows at this moment, in the form that the ranker takes; not counted in the ranker's time."""
 
     def scores(self, known: Any) -> Float64s:
         """Score of each candidate of that moment, the best highest, float64[candidates]."""
@@ -209,7 +209,7 @@ def _checked(scores: Float64s, count: int) -> Float64s:
 
 
 class Omniscient:
-    """The ranker that knows the labels: what no other ranker could know, for the share of it that they reach.
+    """The ranker that knows the labels: an upper bound, of which other rankers reach a share.
 
     Relevant candidates come first. Where a page is expanded instead of fetched, its score is the share of relevant
     pages among those that it links to and that are not fetched; both are greedy, they look no step further.
@@ -262,7 +262,7 @@ class FactsCrawler:
         return facts, candidates
 
     def scores(self, known: tuple[Facts, Int64s]) -> Float64s:
-        """What the ranker gives each candidate."""
+        """The score of each candidate."""
         facts, candidates = known
         return candidate_scores(self._rank(facts), candidates)
 

@@ -4,7 +4,7 @@ A round knows what the crawl has at that moment: the texts and links of some pag
 lattice is that of the batch fetched last, at first of the seeds, and the current lattice that of the URLs which this
 batch links to and which were not fetched. Candidates that only earlier batches link to keep their score, and a URL that
 several batches link to keeps its best one, as in a crawler's queue. Where the base is another one, all that the fetched
-pages link to is ranked in every round. A round gives what `semrank rank` gives on a snapshot of the same pages and
+pages link to is ranked in every round. A round has the result of `semrank rank` on a snapshot of the same pages and
 links.
 """
 
@@ -144,7 +144,7 @@ class SemRankWeb:
         Args:
             pages: the pages.
             links: the links.
-            language: language of anchors and of pages that tell none.
+            language: language of anchors and of pages without one.
             nouns: whether only nouns are words.
         """
         found: dict[str, list[pa.Table]] = {}

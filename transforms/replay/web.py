@@ -1,4 +1,4 @@
-"""A snapshot in memory, made ready once so that what a crawl knows at any moment is a matter of milliseconds.
+"""A snapshot in memory, prepared once, so that what a crawl knows at any moment is computed in milliseconds.
 
 Replays of crawls ask for the facts of thousands of moments of one snapshot. Texts are read, anchors found and words
 numbered once; the facts of a moment are rows of these matrices, and sums of rows over the harvested pages' links.
@@ -212,7 +212,7 @@ class Web:
             content_known: whether text and links of the current URLs are known where the snapshot has them; else they
                 are as if not fetched yet.
             query: words of the query.
-            discovery: ids of URLs in the order in which they became known; others follow. None where nothing tells.
+            discovery: ids of URLs in the order in which they became known; others follow. None if it is unknown.
         """
         known = _Known.of(self.url, np.union1d(harvested, seeds), current)
         content_row = np.where(known.harvested | content_known, known.row, len(self.url))

@@ -1,8 +1,8 @@
 """HTML manuals as a distribution packages them, unpacked in a folder: a labelled web without a click log.
 
 Pages are the HTML files. Their addresses are numbers in the order of stable ids of the paths, so neither an address nor
-the order of addresses tells a topic; links between pages are rewritten, and lead out of the manuals otherwise. What a
-page says about navigation stays as it is.
+the order of addresses implies a topic; links between pages are rewritten, and lead out of the manuals otherwise. What a
+page contains about navigation stays as it is.
 
 Topics are the sections of the manuals: folders, with all pages below them. A folder that holds nothing but one other
 folder is no section of its own: `linux-doc/usr/share/doc/linux-doc/html/networking` is `linux-doc.networking`.
@@ -164,7 +164,7 @@ def _folder_names(path: str) -> tuple[str, ...]:
 def sections(paths: tuple[str, ...]) -> dict[str, Section]:
     """The section of each path: names of the folders that it is in, without those that only hold one other folder.
 
-    Of a chain of such folders the first gives the name.
+    A chain of such folders has the name of the first.
     """
     inside: dict[PurePosixPath, set[PurePosixPath]] = {}
     for path in map(PurePosixPath, paths):

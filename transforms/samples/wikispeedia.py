@@ -434,7 +434,7 @@ def _why_unusable(user: str, timestamp: str, seconds: str) -> str | None:
 
 @dataclass(frozen=True)
 class TopicRows:
-    """What the categories say.
+    """The content of the categories.
 
     Attributes:
         topics: schema TOPICS, in the order of topic and URL.

@@ -42,9 +42,9 @@ class Line(NamedTuple):
 
 
 def read_lines(stream: BinaryIO, max_line_bytes: int = DEFAULT_MAX_RECORD_BYTES) -> Iterator[Line]:
-    """The lines of a stream, except empty ones; gzip, bzip2 and Zstandard are told by the first bytes.
+    """The lines of a stream, except empty ones; gzip, bzip2 and Zstandard are recognized by the first bytes.
 
-    A compressed stream that breaks off gives the line that it breaks off in as record-truncated.
+    The last line of a compressed stream that breaks off is yielded as record-truncated.
     """
     for block in blocks(stream, block_bytes=BLOCK_BYTES, max_line_bytes=max_line_bytes):
         for line in block.data.split(b"\n"):

@@ -68,7 +68,7 @@ def blocks(
     Yields:
         Blocks of at least one line or damaged piece. For a truncated stream this is everything before the truncation,
         with the incomplete line as a damaged piece `RECORD_TRUNCATED`. A line over `max_line_bytes` that fills a block
-        gives `RECORD_TOO_LARGE` with its head; shorter ones are lines of the block.
+        yields `RECORD_TOO_LARGE` with its head; shorter ones are lines of the block.
     """
     parts: list[bytes] = []
     size = 0
@@ -130,7 +130,7 @@ def _plain_text(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def in_utf_8(stream: BinaryIO) -> Iterator[bytes]:
-    """The content of a stream as `decompressed` gives it; UTF-16 with a byte order mark becomes UTF-8.
+    """The content of a stream as `decompressed` returns it; UTF-16 with a byte order mark becomes UTF-8.
 
     Raises:
         DamagedStreamError: the rest can't be read.

@@ -1,6 +1,6 @@
 """Parameters of URLs that name a visit and never a page: which are taken out of URLs.
 
-Names of tracking parameters are exact: a parameter that is only spelled alike (`pk_product`, a primary key) may tell
+Names of tracking parameters are exact: a parameter with a similar name (`pk_product`, a primary key) may tell
 pages apart. They are those of the vendors' own documents and of the lists that Firefox (query stripping), Brave and
 ClearURLs maintain. Names of sessions that sites also use for other things (`sid`, `session_id`) count by the form of
 their value. All of this holds in queries and behind `;` in paths.
@@ -34,7 +34,7 @@ _ga _gl _ke _kx __s
 # By line: Google Analytics (two lines), Matomo (four), HubSpot Ads, click ids of advertising networks (three), ids that
 # mail and marketing automation appends (two), ids of analytics that travel between domains.
 TRACKING_PARAMETERS = frozenset(_TRACKING.split())
-"""Parameters that tell where a visitor came from, in lower case."""
+"""Parameters that contain where a visitor came from, in lower case."""
 
 _SESSIONS = """
 jsessionid phpsessid aspsessionid asp.net_sessionid cfid cftoken zenid oscsid xtcsid bv_sessionid bv_engineid ci_session

@@ -32,7 +32,7 @@ _INLINE_MASKS: Int32s = np.where(
 
 
 def slices(data: bytes | pa.Buffer, starts: Int32s, ends: Int32s) -> pa.BinaryArray:
-    """The bytes [starts[i], ends[i]) of `data` as a binary array; an end before its start gives an empty value."""
+    """The bytes [starts[i], ends[i]) of `data` as a binary array; an end before its start yields an empty value."""
     buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
     count = len(starts)
     lengths = np.maximum(ends - starts, 0).astype(np.int32)

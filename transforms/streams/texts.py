@@ -1,4 +1,4 @@
-"""From bytes, in whatever encoding somebody once wrote them, to text."""
+"""Decodes bytes of unknown encoding."""
 
 from __future__ import annotations
 

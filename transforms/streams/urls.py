@@ -116,7 +116,7 @@ def root_of(base: can_ada.URL) -> str | None:
 
 
 def plainly_resolved(raw: str, root: str | None) -> str | None:
-    """What `canonical_url` gives of a path behind a root, five times as fast; None where it has to be asked."""
+    """The result of `canonical_url` for a path behind a root, five times as fast; None if it has to be called."""
     return root + raw if root is not None and len(raw) < MAX_PLAIN_CHARS and _is_plain(raw) else None
 
 

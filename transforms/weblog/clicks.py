@@ -47,7 +47,7 @@ URL_WORD_SESSION_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("ur
 _CLICK_COLUMNS = ("user", "group", "session", "query", "time", "position", "url")
 
 WordsOf = Callable[[pa.Array], pa.ListArray]
-"""Gives the words of each short text, as the attributes of pages are made: string[n] -> list<string>[n]."""
+"""Returns the words of each short text, as the attributes of pages are made: string[n] -> list<string>[n]."""
 
 
 def no_words(texts: pa.Array) -> pa.ListArray:

@@ -1,7 +1,7 @@
 """JSON Lines for Scrapy: `{"url": ..., "priority": ..., "meta": {...}}`, the arguments of a request.
 
 Scrapy sends requests of a higher priority first, so the priority is the negative rank. The keys of `meta` are prefixed:
-Scrapy gives some names a meaning of its own.
+Scrapy reserves some names.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Wanted:
     """What the lines of some targets depend on.
 
     Attributes:
-        file_name: name of the file to write, from which Heritrix knows what it is for; `.gz` at its end does not count.
+        file_name: name of the file to write, which tells Heritrix its purpose; `.gz` at its end does not count.
         total: number of rows to write, or an upper bound of it.
         fetch_interval: seconds until Nutch fetches a page again.
     """
