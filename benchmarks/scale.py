@@ -33,6 +33,7 @@ from semrank.transforms.columnar.idfilter import MAX_BITS
 from semrank.transforms.columnar.worker_memory import OTHER, OWN_BYTES, Held, shown_bytes
 from semrank.transforms.context.memory import HARVEST
 from semrank.transforms.lattice.memory import CONTEXT
+from semrank.transforms.lattice.mining import BROADCAST_BYTES
 from semrank.transforms.ranking.focused import PASSES
 from semrank.transforms.ranking.memory import HIERARCHY, LATTICE, NAMED_LATTICE, PATHS
 
@@ -371,10 +372,13 @@ def _filtering(held: Held) -> Held:
     return replace(held, most_working=round(held.factor * MAX_BITS / 8))
 
 
+_CONTEXTS = ("plan base lattice", "mine base lattice", "plan current lattice")
+"""Stages that hold a context; a context above `BROADCAST_BYTES` is exchanged instead."""
+
 _STATES = {
     "write keywords": HIERARCHY,
     "write base concepts": NAMED_LATTICE,
-    **dict.fromkeys(("plan base lattice", "mine base lattice", "plan current lattice"), CONTEXT),
+    **dict.fromkeys(_CONTEXTS, CONTEXT),
     "reduce Part-Of of all parts": PATHS,
     **dict.fromkeys(("score current lattice", "score conditional databases"), LATTICE),
     **dict.fromkeys(("read words of pages", "choose click edges", "choose clicked words"), _filtering(HARVEST)),
@@ -550,12 +554,15 @@ def _grown_stages(
             shuffled = exponent(was.shuffled_bytes, stage.shuffled_bytes, growth)
             by_bytes = max(assumed.least_exponent, shuffled, held)
             by_time = max(assumed.least_exponent, exponent(before.cpu_of(name), last.cpu_of(name), growth))
+            held_bytes = stage.held_bytes + round(_tables(name, stage) * (factor**held - 1))
+            if name in _CONTEXTS:
+                held_bytes = min(held_bytes, OWN_BYTES + round(CONTEXT.factor * BROADCAST_BYTES))
             yield (
                 f"{command}: {name}",
                 Stage(
                     last.cpu_of(name) * factor ** (by_time if stage.seconds >= SURE_SECONDS else by_bytes),
                     round(stage.shuffled_bytes * factor ** max(assumed.least_exponent, shuffled)),
-                    stage.held_bytes + round(_tables(name, stage) * (factor**held - 1)),
+                    held_bytes,
                 ),
             )
 

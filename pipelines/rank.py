@@ -550,7 +550,7 @@ def _build(
             terms["terms"] = ranked[MAIN]
     if urls.vocabulary is not None:
         named = _relations(snapshot, clicks, urls, config)
-        rows = _ranked_by_concepts(urls, named, scores, output, config, partitions.urls)
+        rows = _ranked_by_concepts(urls, named, scores, output, config, partitions.urls, _base_urls(queue, config))
     else:
         rows = {"objects": urls.current, "scores": scores, **terms} | MergePartitions(
             "join scores", _with_scores, partitions=partitions.urls, key="url_id"
@@ -690,6 +690,11 @@ def _request(config: RoundConfig) -> Request:
     )
 
 
+def _base_urls(queue: Queue, config: RoundConfig) -> int:
+    """About how many URLs the base lattice is of."""
+    return queue.urls.num_rows if config.base == "last" else pc.sum(queue.harvest["seed"]).as_py() or 0
+
+
 def _ranked_by_concepts(
     urls: UrlFacts,
     named: dict[str, Collection],
@@ -697,6 +702,7 @@ def _ranked_by_concepts(
     output: str,
     config: RoundConfig,
     partitions: int,
+    base_urls: int,
 ) -> Collection:
     """The URLs with SemRank's terms and its score, or another ranker's; writes relations, keywords and concepts."""
     settings, query = similarity_settings(config), query_words(config)
@@ -708,6 +714,7 @@ def _ranked_by_concepts(
         query=query,
         min_support=config.min_support,
         partitions=partitions,
+        base_urls=base_urls,
         write_lattices=config.write_lattices,
     )
     named | WriteRelations(files.join(output, "relations"))
@@ -718,7 +725,7 @@ def _ranked_by_concepts(
         holds=HIERARCHY,
     )
     # Workers have held this lattice before, so it fits; as a group of an exchange it would have to be one record.
-    {"lattice": ranked.lattice, "objects": ranked.base, "vocabulary": named["vocabulary"]} | WriteOne(
+    {"lattice": ranked.lattice, "objects": ranked.addresses, "vocabulary": named["vocabulary"]} | WriteOne(
         "write base concepts", files.join(output, "base_concepts"), base_concept_rows, holds=NAMED_LATTICE
     )
     if config.write_lattices:

@@ -13,6 +13,7 @@ import pytest
 from benchmarks import scale, watch
 from benchmarks.scale import Assumptions, Run, Stage
 from semrank.transforms.columnar.worker_memory import OWN_BYTES
+from semrank.transforms.lattice.mining import BROADCAST_BYTES
 
 GIB = 1 << 30
 
@@ -86,6 +87,18 @@ def test_what_does_not_fit_is_told_with_what_lowers_it() -> None:
     assert "1,000,000,000 pages: one round, a queue of 10,000,000 URLs" in text
     assert "does not fit: write keywords" in text
     assert "lower it by a smaller --keywords-per-page" in text
+
+
+def test_large_contexts_are_exchanged() -> None:
+    runs = [
+        replace(run, stages={"plan base lattice": Stage(1.0, 0, OWN_BYTES + run.pages), "score": Stage(1.0)})
+        if run.command == "rank"
+        else run
+        for run in RUNS
+    ]
+    large, small = (scale.one_round(runs, pages, Assumptions()) for pages in (10**9, 10**8))
+    assert large.held_bytes == OWN_BYTES + 4 * BROADCAST_BYTES
+    assert small.held_bytes == pytest.approx(OWN_BYTES + 10**8, rel=1e-6)
 
 
 def test_a_queue_of_fixed_size_has_runs_of_its_own() -> None:

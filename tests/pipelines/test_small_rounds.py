@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from semrank.pipelines import rank
 from semrank.pipelines.cli import main
+from semrank.transforms.lattice import mining
 from tests.pipelines.test_rank import P13_CLICKS, P13_LINKS, P13_PAGES, url
 from tests.support.definitions import Hierarchy, Options, Oracle, rank_oracle
 from tests.support.snapshots import read_rows, write_snapshot
@@ -41,12 +42,19 @@ OPTIONS = st.fixed_dictionaries(
 
 
 def run_and_compare(
-    snapshot: SmallSnapshot, profile: str, given_options: Mapping[str, Any], partitions: int = 1
+    snapshot: SmallSnapshot, profile: str, given_options: Mapping[str, Any], partitions: int = 1, held: int = 100
 ) -> Oracle:
-    """Runs a round in a folder of its own and holds all that it wrote to the definitions."""
+    """Runs a round in a folder of its own and holds all that it wrote to the definitions.
+
+    The base context is exchanged where it has more than `held` URLs.
+    """
     options = Options(**PROFILES[profile], **given_options)
     expected = rank_oracle(snapshot.pages, snapshot.links, snapshot.clicks, snapshot.seeds, options)
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(rank, "partition_count", return_value=partitions):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.object(rank, "partition_count", return_value=partitions),
+        mock.patch.object(mining, "HELD_OBJECTS", held),
+    ):
         place = Path(folder)
         files = 2 if partitions > 1 else 1
         write_snapshot(place / "snapshot", snapshot.pages, snapshot.links, snapshot.clicks, files=files)
@@ -106,17 +114,20 @@ def _compare(folder: Path, expected: Oracle, options: Options) -> None:
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large),
 )
-@given(snapshot=small_snapshots(), options=OPTIONS, partitions=st.sampled_from([1, 2, 7]))
+@given(
+    snapshot=small_snapshots(), options=OPTIONS, partitions=st.sampled_from([1, 2, 7]), held=st.sampled_from([0, 100])
+)
 def test_small_rounds_equal_the_definitions(
-    profile: str, snapshot: SmallSnapshot, options: dict[str, Any], partitions: int
+    profile: str, snapshot: SmallSnapshot, options: dict[str, Any], partitions: int, held: int
 ) -> None:
-    run_and_compare(snapshot, profile, options, partitions)
+    run_and_compare(snapshot, profile, options, partitions, held)
 
 
+@pytest.mark.parametrize("held", [0, 100])
 @pytest.mark.parametrize(("profile", "partitions"), zip(PROFILES, (1, 2, 7), strict=True))
-def test_p13_example_5(profile: str, partitions: int) -> None:
+def test_p13_example_5(profile: str, partitions: int, held: int) -> None:
     snapshot = SmallSnapshot(P13_PAGES, P13_LINKS, P13_CLICKS, [url(1), url(2), url(3)])
-    run_and_compare(snapshot, profile, {}, partitions)
+    run_and_compare(snapshot, profile, {}, partitions, held)
 
 
 def circle() -> SmallSnapshot:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from semrank.transforms.columnar.arrays import (
+    Int32s,
     Int64s,
     column_array,
     int64s,
@@ -27,6 +28,9 @@ from semrank.transforms.lattice.search_space import RankedContext
 
 BROADCAST_BYTES = 64 << 20
 """Size of a context up to which every worker gets the whole; of a larger one a worker gets what its bundles need."""
+
+HELD_OBJECTS = 1 << 17
+"""URLs up to which a base context is broadcast: some 400 bytes each. Their number is known before the round."""
 
 BUNDLE_SCHEMA = pa.schema(
     [
@@ -174,12 +178,14 @@ class SpreadContext:
         order: the order of its attributes.
         bundles: the bundles of its lattice; a bundle's number is its place.
         has_top: whether the bundles hold the top concept.
+        top_intent: words of all objects, ascending, int32.
     """
 
     statistics: AttributeStatistics
     order: AttributeOrder
     bundles: tuple[Bundle, ...]
     has_top: bool
+    top_intent: Int32s
 
     @classmethod
     def of(cls, counts: pa.Table | None, word_count: int, *, min_support: int) -> SpreadContext | None:
@@ -193,8 +199,9 @@ class SpreadContext:
         object_count = int(support[word == OBJECTS].sum())
         order = AttributeOrder.of(supports, min_support)
         statistics = AttributeStatistics(object_count, supports, row_lengths)
-        has_top = enumeration_yields_top(supports, object_count)
-        return cls(statistics, order, tuple(plan_bundles(statistics, order)), has_top)
+        has_top = object_count >= min_support and enumeration_yields_top(supports, object_count)
+        shared = np.flatnonzero(supports == object_count).astype(np.int32)
+        return cls(statistics, order, tuple(plan_bundles(statistics, order)), has_top, shared)
 
     def rows_of_bundles(self, objects: pa.Table) -> Iterator[pa.Table]:
         """The rows of a part of the context that each bundle needs, with the bundle's number in a column `bundle`.
@@ -214,6 +221,18 @@ class SpreadContext:
         """The row of a bundle, a table of `BUNDLE_SCHEMA`."""
         bundle = self.bundles[number]
         return pa.table([[number], [list(bundle.prefix)], [bundle.start], [bundle.stop]], schema=BUNDLE_SCHEMA)
+
+
+def spread_context(counts: pa.Table | None, vocabulary: pa.Table | None, *, min_support: int) -> SpreadContext | None:
+    """What workers know of a context that none of them holds.
+
+    Args:
+        counts: counts of all its parts (`COUNT_SCHEMA`), or None where there are no objects.
+        vocabulary: the keywords in word order.
+        min_support: smallest number of objects of a concept.
+    """
+    added = None if counts is None else added_counts(counts)
+    return SpreadContext.of(added, 0 if vocabulary is None else vocabulary.num_rows, min_support=min_support)
 
 
 def mine_bundle(row: pa.Table, context: MiningContext, ranked: RankedContext) -> Iterator[Concepts]:

@@ -22,7 +22,7 @@ from semrank.transforms.columnar.beam import (
 )
 from semrank.transforms.context.objects import BASE, number_words
 from semrank.transforms.lattice import mining
-from semrank.transforms.lattice.beam import MineConcepts, PlanBundles
+from semrank.transforms.lattice.beam import MineConcepts, MineSpreadConcepts, PlanBundles
 from semrank.transforms.ranking import held_relations, relation_files, semrank
 from semrank.transforms.ranking.memory import BASE_LATTICE, LATTICE, PATHS
 from semrank.transforms.ranking.scores import with_scores
@@ -30,7 +30,7 @@ from semrank.transforms.similarity.settings import SimilaritySettings
 from semrank.transforms.weblog.memory import VOCABULARY
 from semrank.transforms.weblog.relations import ISA, PART_OF
 
-SPREAD, SUMS = "spread", "sums"
+SPREAD, SUMS, ADDRESSES = "spread", "sums", "addresses"
 
 
 class Ranked(NamedTuple):
@@ -38,13 +38,13 @@ class Ranked(NamedTuple):
 
     Attributes:
         rows: scored URLs (`RANKED_SCHEMA`).
-        base: the queue's objects, with word numbers.
+        addresses: `queue` and `url` of the base lattice's URLs.
         lattice: the base lattice (`LATTICE_SCHEMA`).
         current_concepts: extents of the current lattice as URLs (`semrank.NAMED_SCHEMA`), or None.
     """
 
     rows: Collection
-    base: Collection
+    addresses: Collection
     lattice: Collection
     current_concepts: Collection | None
 
@@ -60,6 +60,7 @@ class RankBySemRank(beam.PTransform[Any, Any]):
         query: words of the query.
         min_support: smallest number of URLs of a concept.
         partitions: number of partitions of URLs.
+        base_urls: about how many URLs the base lattice is of.
         write_lattices: whether the current concepts are wanted.
     """
 
@@ -70,23 +71,24 @@ class RankBySemRank(beam.PTransform[Any, Any]):
         query: list[str],
         min_support: int,
         partitions: int,
+        base_urls: int,
         write_lattices: bool,
     ) -> None:
         super().__init__("rank by SemRank")
         self._settings, self._query, self._min_support = settings, query, min_support
-        self._partitions, self._write_lattices = partitions, write_lattices
+        self._partitions, self._base_urls, self._write_lattices = partitions, base_urls, write_lattices
 
     def expand(self, inputs: dict[str, Collection]) -> Ranked:
         """Applies the steps."""
         words = {"vocabulary": inputs["vocabulary"]}
         relations = {"isa": inputs["isa"], "part_of": inputs["part_of"]}
         both = (inputs["base"], inputs["current"]) | "both contexts" >> beam.Flatten()
-        numbered = both | MapTables("number words of URLs", _numbered, sides=words, tags=(MAIN, BASE), holds=VOCABULARY)
+        numbered = both | MapTables(
+            "number words of URLs", _numbered, sides=words, tags=(MAIN, BASE, ADDRESSES), holds=VOCABULARY
+        )
         base, current = numbered[BASE], numbered[MAIN]
 
-        base_bundles = {"objects": base, **words} | PlanBundles("base", self._min_support)
-        lattice = {"bundles": base_bundles, "objects": base, **words} | MineConcepts("base", self._min_support)
-
+        lattice = self._mine_base(base, words)
         sizes = current | MapTables("measure context", mining.context_size)
         by_strategy = current | MapTables(
             "choose mining strategy",
@@ -122,7 +124,14 @@ class RankBySemRank(beam.PTransform[Any, Any]):
                 key="url_id",
                 sides=words,
             )
-        return Ranked(rows, base, lattice, current_concepts)
+        return Ranked(rows, numbered[ADDRESSES], lattice, current_concepts)
+
+    def _mine_base(self, base: Collection, words: dict[str, Collection]) -> Collection:
+        """The base lattice."""
+        if self._base_urls > mining.HELD_OBJECTS:
+            return {"objects": base, **words} | MineSpreadConcepts("base", self._min_support)  # type: ignore[no-any-return]
+        bundles = {"objects": base, **words} | PlanBundles("base", self._min_support)
+        return {"bundles": bundles, "objects": base, **words} | MineConcepts("base", self._min_support)  # type: ignore[no-any-return]
 
     def _score_held(self, objects: Collection, known: dict[str, Collection]) -> Any:
         """Scores of a context that every worker holds, bundle by bundle."""
@@ -147,7 +156,7 @@ class RankBySemRank(beam.PTransform[Any, Any]):
             "cut conditional databases",
             _rows_of_bundles,
             sides=shared,
-            prepare=partial(_spread_context, min_support=self._min_support),
+            prepare=partial(mining.spread_context, min_support=self._min_support),
             tags=(MAIN, SUMS),
         )
         judging = partial(_judging, settings=self._settings, query=self._query, min_support=self._min_support)
@@ -292,7 +301,9 @@ def _numbered(table: pa.Table, vocabulary: pa.Table | None) -> Iterator[tuple[st
     ids = optional_int64s(vocabulary, "word_id")
     numbered = number_words(table, ids)
     queued = pc.greater_equal(numbered["queue"], 0)
-    yield BASE, numbered.filter(queued)
+    base = numbered.filter(queued)
+    yield BASE, base
+    yield ADDRESSES, base.select(["queue", "url"])
     yield MAIN, numbered.filter(pc.invert(queued))
 
 
@@ -315,15 +326,6 @@ def _scoring(
 
 def _score_held(row: pa.Table, prepared: semrank.Scoring, *, write: bool) -> Iterator[tuple[str, pa.Table]]:
     return prepared.score_bundle(row, write=write)
-
-
-def _spread_context(
-    counts: pa.Table | None, vocabulary: pa.Table | None, *, min_support: int
-) -> mining.SpreadContext | None:
-    if counts is not None:
-        counts = mining.added_counts(counts)
-    words = 0 if vocabulary is None else vocabulary.num_rows
-    return mining.SpreadContext.of(counts, words, min_support=min_support)
 
 
 def _rows_of_bundles(objects: pa.Table, prepared: mining.SpreadContext | None) -> Iterator[tuple[str, pa.Table]]:
@@ -351,7 +353,8 @@ def _judging(
     **tables: pa.Table | None,
 ) -> _Judging:
     judge = semrank.Judge.of(vocabulary=vocabulary, settings=settings, query=query, **tables)
-    return _Judging(judge, _spread_context(counts, vocabulary, min_support=min_support), vocabulary, min_support)
+    spread = mining.spread_context(counts, vocabulary, min_support=min_support)
+    return _Judging(judge, spread, vocabulary, min_support)
 
 
 def _score_spread(partition: int, rows: pa.Table, prepared: _Judging, *, write: bool) -> Iterator[tuple[str, pa.Table]]:
@@ -375,7 +378,7 @@ def _top_scores(
 ) -> pa.Table:
     """The best pair of the top concept; the lattice is not held where a bundle has that concept."""
     words = one_table(vocabulary)
-    spread = _spread_context(one_table(counts), words, min_support=min_support)
+    spread = mining.spread_context(one_table(counts), words, min_support=min_support)
     if spread is None or spread.has_top:
         return semrank.SCORE_SCHEMA.empty_table()
     # Its intent is empty, so no similarity of words is asked for.
