@@ -300,6 +300,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="the sample instead, in small crawls")
     parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="folder of snapshots and evaluations")
     parser.add_argument("--only", action="append", metavar="NAME", help="compare these rankers and readings alone")
+    parser.add_argument("--first", metavar="NAME", help="compare the others with this ranker or reading")
     parser.add_argument("--mode", choices=MODE_CHOICES, default=ALL, help="how crawls are replayed (default all)")
     parser.add_argument("--half", choices=HALVES, action="append", help="topics to replay (default both halves)")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="replay every Nth topic by name (default 1)")
@@ -349,6 +350,7 @@ def _evaluate(
     snapshot = folder / "snapshot"
     summaries: dict[str, dict[str, pa.Table]] = {}
     wanted = [known for known in CONTESTANTS if parsed.only is None or known.name in parsed.only]
+    wanted.sort(key=lambda known: known.name != parsed.first)
     for half, topics in halves.items():
         if parsed.half is not None and half not in parsed.half:
             continue

@@ -181,6 +181,8 @@ def test_the_quick_evaluation(
     assert {path.parent.name for path in parts} == {"focused", "semrank"}
     kept += parts
     changed = [path.stat().st_mtime_ns for path in kept]
+    assert ranking.main(["--quick", "--no-ablation", "--first", "keyword", "--output", str(tmp_path), *only]) == 0
+    assert "| minus keyword | frontier | content | expand |\n|---|---|---|---|\n| focused |" in capsys.readouterr().out
     assert ranking.main(["--quick", "--part", "an", "--output", str(tmp_path), *only]) == 0
     again = capsys.readouterr().out.partition("sample topics")[2]
     assert again
