@@ -184,8 +184,8 @@ def topic_variants() -> dict[str, registry.Rank]:
     changes: dict[str, dict[str, Any]] = {
         "- nearest pages": {"FEEDBACK_PAGES": 0},
         "- first words": {"LEAD_WEIGHT": 0},
-        "- lattice of what is told": {"TOLD": 0.0},
-        "- contrast with what is told everywhere": {"CONTRAST": 0.0},
+        "- lattice of mentions": {"MENTION_WEIGHT": 0.0},
+        "- contrast with mentions everywhere": {"CONTRAST": 0.0},
         "12 keywords of an object": {"KEYWORDS": 12},
     }
     return _changed(registry.SEMRANK, topic_lattice, changes)
