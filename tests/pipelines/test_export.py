@@ -6,6 +6,9 @@ import gzip
 import hashlib
 import json
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +23,9 @@ from tests.support.frontiers import frontier
 from tests.transforms.frontier.exports import readers
 
 COUNT = 400
+
+NOBODY = 65_534
+"""Id of the user without rights of its own."""
 
 
 def write_round(folder: Path, table: pa.Table, *, rows: int = 150, finished: bool = True) -> str:
@@ -276,10 +282,28 @@ def test_unusable_rounds(table: pa.Table, tmp_path: Path, capsys: pytest.Capture
     assert not Path(path).exists()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="everything can be written by root")
-def test_a_folder_that_can_not_be_written(ranked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "closed").mkdir(mode=0o500)
-    assert main(["export", "--round", ranked, "--format", "urls", "--output", str(tmp_path / "closed" / "list")]) == 2
+@contextmanager
+def another_user() -> Iterator[None]:
+    """A block that is run as a user other than root, who may write everything."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+def test_a_folder_that_can_not_be_written(table: pa.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    with tempfile.TemporaryDirectory() as name:  # the folders of pytest are closed to other users
+        folder = Path(name)
+        folder.chmod(0o755)
+        ranked = write_round(folder / "round", table)
+        (folder / "closed").mkdir(mode=0o555)
+        with another_user():
+            output = str(folder / "closed" / "list")
+            assert main(["export", "--round", ranked, "--format", "urls", "--output", output]) == 2
     assert "can't be written: Permission denied" in error(capsys)
 
 
