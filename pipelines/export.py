@@ -45,8 +45,8 @@ examples:
 REJECTS_ENDING = ".rejects.jsonl"
 """Ending of the name of the file of rejects."""
 
-RECORD_ENDING = ".semrank"
-"""Ending of the name of the hidden file by which `--overwrite` recognises an export."""
+RECORDS = ".semrank"
+"""Name of the hidden folder with the files by which `--overwrite` recognises exports."""
 
 COMPRESSION_LEVEL = 6
 """zlib's default: higher levels save a few percent and take several times as long."""
@@ -133,9 +133,12 @@ def _check(own: ExportOptions, scope: ScopeOptions) -> set[str]:
 
 
 def _record(path: str) -> str:
-    """The file beside an export with the SHA-256 sums of replaceable files. Hadoop skips hidden files."""
+    """The file with the SHA-256 sums of replaceable files.
+
+    It is in a folder beside the export: Nutch reads all files of a folder, also hidden ones, but no folders in it.
+    """
     folder, slash, name = path.rpartition("/")
-    return f"{folder}{slash}.{name}{RECORD_ENDING}"
+    return f"{folder}{slash}{RECORDS}/{name}"
 
 
 def _checksum(path: str) -> str:

@@ -235,7 +235,9 @@ def test_a_killed_command_leaves_the_file_before_or_the_new_one(name: str, round
     before = b'{"url": "https://birds.example/"}\n'
     target.write_bytes(before)
     # An export replaces only what is recorded as one.
-    (output / f".{target.name}.semrank").write_text(hashlib.sha256(before).hexdigest())
+    record = output / ".semrank" / target.name
+    record.parent.mkdir()
+    record.write_text(hashlib.sha256(before).hexdigest())
     whole = run(arguments, told, kept=Kept(output, copies))
     assert whole.status == 0, whole.error
     after = target.read_bytes()

@@ -55,6 +55,10 @@ def selected(table: pa.Table) -> list[str]:
     return [str(url) for url in table.filter(table["selected"])["url"].to_pylist()]
 
 
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def output(capsys: pytest.CaptureFixture[str]) -> str:
     found = capsys.readouterr()
     assert found.err == ""
@@ -76,8 +80,8 @@ def test_only_what_is_selected_in_the_order_of_rank(
     assert path.read_text(encoding="utf-8").splitlines() == selected(table)
     count = len(selected(table))
     assert output(capsys) == f"{path}: {count} of {count} selected URLs"
-    record = path.with_name(".urls.txt.semrank")
-    assert set(path.parent.iterdir()) == {path, record}
+    record = path.parent / ".semrank" / "urls.txt"
+    assert contents(path.parent).keys() == {path, record}
     assert record.read_text() == hashlib.sha256(path.read_bytes()).hexdigest() + "\n"
 
 
@@ -241,10 +245,10 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path, capsys: pytest.CaptureF
     earlier = write_round(tmp_path / "earlier", frontier(["https://before.example/"]))
     assert main(["export", "--round", earlier, "--format", "urls", "--output", str(path)]) == 0
     assert output(capsys)
-    before = {entry.name: entry.read_bytes() for entry in path.parent.iterdir()}
+    before = contents(path.parent)
     assert main(["export", "--round", folder, "--format", "urls", "--output", str(path), "--overwrite"]) == 2
     assert "not in the order of rank: found rank 1 after 20" in error(capsys)
-    assert {entry.name: entry.read_bytes() for entry in path.parent.iterdir()} == before
+    assert contents(path.parent) == before
 
 
 @pytest.mark.parametrize(
