@@ -154,10 +154,10 @@ def test_functions_are_short(path: str) -> None:
 
 
 def only_renames(function: ast.FunctionDef) -> bool:
-    """Whether a function does nothing but call another one with its own parameters in their order."""
+    """Whether a function does nothing but call another one with its own parameters in their order, defaults or not."""
     own = function.args
     body = [each for each in function.body if not isinstance(each, ast.Expr) or isinstance(each.value, ast.YieldFrom)]
-    if len(body) != 1 or own.vararg or own.kwarg or own.defaults or any(own.kw_defaults):
+    if len(body) != 1 or own.vararg or own.kwarg:
         return False
     value = getattr(body[0], "value", None)
     call = value.value if isinstance(value, ast.YieldFrom) else value

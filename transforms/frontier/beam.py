@@ -244,7 +244,7 @@ class WriteFrontier(beam.PTransform[Any, Any]):
         counts = rows | MapTables("count eligible of hosts", budgets.pool_counts)
         gathered = {"counts": counts} if self._quality is None else {"counts": counts, "quality": self._quality}
         share = gathered | GatherTables(
-            "share budget", partial(_shares, budget=budget, refresh_share=self._limits.refresh_share)
+            "share budget", partial(budgets.shares, budget=budget, refresh_share=self._limits.refresh_share)
         )
         # No host gets more than the whole budget, so a part need not send more rows of a host.
         best = rows | MapTables("best in part for budget", partial(_best_of_pools, most=budget))
@@ -270,12 +270,6 @@ def _pools(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
     pool = int64s(rows["pool"])
     for number in (budgets.DISCOVER, budgets.REFRESH):
         yield number, rows.filter(pa.array(pool == number))
-
-
-def _shares(
-    counts: pa.Table | None, quality: pa.Table | None = None, *, budget: int, refresh_share: float | None
-) -> pa.Table:
-    return budgets.shares(counts, quality, budget=budget, refresh_share=refresh_share)
 
 
 def _picks(rows: pa.Table, calibrated: pa.Table | None = None, *, limits: Limits) -> pa.Table:

@@ -207,7 +207,9 @@ def _added(counts: pa.Table) -> pa.Table:
     return summed.rename_columns(POOL_SCHEMA.names).sort_by([("host_id", "ascending"), ("pool", "ascending")])
 
 
-def shares(counts: pa.Table | None, quality: pa.Table | None, *, budget: int, refresh_share: float | None) -> pa.Table:
+def shares(
+    counts: pa.Table | None, quality: pa.Table | None = None, *, budget: int, refresh_share: float | None
+) -> pa.Table:
     """The shares of each host and pool in the budget, a table of `POOL_SCHEMA`.
 
     A host's share of a pool is proportional to its quality, and at most its number of URLs; the rest is shared among
