@@ -1,6 +1,7 @@
 """Real crawlers take exported frontiers, on loopback only.
 
-Not in the default suite, since they need Scrapy, Java and Maven; `python -m pytest tests/crawlers` runs them.
+Not in the default suite, since they need Scrapy, Java and Maven; `python -m pytest tests/crawlers` runs
+them, and so does `.ci/run`.
 """
 
 from __future__ import annotations
