@@ -102,9 +102,27 @@ class Place:
             mode: the mode.
             config: budget, batch and seeds.
         """
+        return self.crawled(f"{ranker}/{name}", name, partial(facts_makers, rankers={name: rank}), mode, config)
+
+    def crawled(
+        self,
+        key: str,
+        name: str,
+        makers: Callable[[Ground, pa.Table], Makers],
+        mode: str,
+        config: EvaluationConfig,
+    ) -> dict[str, Any]:
+        """What the crawls of a ranker by some makers were, in the form of `done`.
+
+        Args:
+            key: what they are kept by.
+            name: the name that the makers give the ranker.
+            makers: makes the crawls.
+            mode: the mode.
+            config: budget, batch and seeds.
+        """
         config = replace(config, mode=mode)
-        makers = partial(facts_makers, rankers={name: rank})
-        return self._remembered(f"{ranker}/{name}", config, partial(self._replayed, name, makers, config))
+        return self._remembered(key, config, partial(self._replayed, name, makers, config))
 
     def _remembered(
         self, name: str, config: EvaluationConfig, replayed: Callable[[], dict[str, Any]]

@@ -14,7 +14,8 @@ Topics have 40 to 200 pages: the leaf categories of Wikispeedia, and the section
 section. In the order of their names every other one is for tuning, the rest is held out: constants were chosen with the
 first half alone. For each half all rankers, and readings of the papers' (`contest.READINGS`), are replayed in all
 modes, as `semrank evaluate` does it, which is printed as the tables of docs/ranking.md: harvest and recall, differences
-to the first ranker, F and seconds, F by threshold. Then `focused` is compared with itself without each of its parts.
+to the first ranker, F and seconds, F by threshold. Then `focused` is compared with a crawl that knows the labels of the
+pages it has fetched (`labels_known`), and with itself without each of its parts.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from benchmarks import labels_known
 from benchmarks.contest import CONTESTANTS, Place, claim_lines, compared, contest, parts_of, threshold_lines
 from benchmarks.harness import Result, compare
 from benchmarks.keywords import articles
@@ -363,6 +365,10 @@ def _evaluate(
         for lines in (table_lines(summary), difference_lines(summary), claim_lines(found), threshold_lines(found)):
             print(*lines, "", sep="\n", flush=True)
         if not parsed.no_ablation:
+            bounds = labels_known.bounds(place, config)
+            if bounds:
+                print("with the labels of the fetched pages known\n")
+                print(*difference_lines(compared(bounds, config)), "", sep="\n", flush=True)
             for name, ranks in (
                 ("focused", variants()),
                 (registry.SEMRANK, topic_variants()),

@@ -175,8 +175,10 @@ def test_the_quick_evaluation(
     assert "| minus focused | frontier | content | expand |" in shown
     assert "| focused | content | 0." in shown
     assert "| **0." in shown
+    assert "| labels known | +0." in shown.partition("| minus focused | frontier | content |\n")[2]
     kept = sorted((tmp_path / "sample" / "sample").glob("*.json"))
-    assert len(kept) == 4 * 3
+    assert {path.name for path in kept} >= {"labels_known.frontier.json", "labels_known.content.json"}
+    assert len(kept) == 4 * 3 + 2
     parts = sorted((tmp_path / "sample" / "sample").glob("*/*.json"))
     assert {path.parent.name for path in parts} == {"focused", "semrank"}
     kept += parts
