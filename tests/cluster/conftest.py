@@ -182,7 +182,7 @@ def prism(request: pytest.FixtureRequest) -> str:
 
 @dataclass(frozen=True)
 class Chain:
-    """What sample, ingest, rank and a second round left."""
+    """What sample, ingest and three rounds left: by a paper's profile, by the topic's base, and by all terms."""
 
     web: Path
     folder: Path
@@ -193,7 +193,7 @@ class Chain:
 
     @property
     def rounds(self) -> list[Path]:
-        return [self.folder / "round-0000", self.folder / "round-0001"]
+        return [self.folder / f"round-{number:04}" for number in range(3)]
 
     def all_digests(self) -> list[dict[str, str]]:
         return [
@@ -206,10 +206,12 @@ def run_chain(web: Path, folder: Path, *options: str) -> Chain:
     chain = Chain(web, folder)
     sources = ["--warc", f"{web}/warc/*", "--clicks", f"{web}/clicks/*"]
     succeed("ingest", *sources, "--output", str(chain.snapshot), *options)
-    ranking = ["--snapshot", str(chain.snapshot), "--profile", "paper-2013", "--max-urls", "40", *options]
-    first, second = chain.rounds
-    succeed("rank", *ranking, "--seeds", f"{web}/seeds.txt", "--output", str(first))
-    succeed("rank", *ranking, "--previous", str(first), "--output", str(second))
+    ranking = ["--snapshot", str(chain.snapshot), "--max-urls", "40", *options]
+    by_paper, by_all = ["--profile", "paper-2013"], ["--profile", "focused", "--semrank-terms"]
+    first, second, third = chain.rounds
+    succeed("rank", *ranking, *by_paper, "--seeds", f"{web}/seeds.txt", "--output", str(first))
+    succeed("rank", *ranking, *by_paper, "--base", "topic", "--previous", str(first), "--output", str(second))
+    succeed("rank", *ranking, *by_all, "--previous", str(first), "--output", str(third))
     return chain
 
 
