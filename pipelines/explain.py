@@ -174,7 +174,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         + ("selected" if row["selected"] else f"not selected: {_held_back(facts)}"),
         *_selection_lines(facts),
     ]
-    by_papers = parameters["ranker"] == "semrank" and parameters["profile"] in PAPER_PROFILES
+    by_papers = parameters["ranker"] == SEMRANK and parameters["profile"] in PAPER_PROFILES
     formula = f", score = {_similarity_formula(parameters['weight'])}" if by_papers else ""
     lines.append(f"{named_ranker(parameters)}{formula}:")
     if parameters["level"] != "page":
@@ -183,7 +183,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         lines += score_lines(facts["score_terms"], row["score"])
     else:
         lines.append("  no evidence for or against it is known")
-    if parameters["ranker"] == "semrank" or row["base_concept"] is not None:
+    if parameters["ranker"] == SEMRANK or row["base_concept"] is not None:
         lines += _semrank_lines(facts)
     lines += _edge_lines(facts)
     lines.append(f"fetched {row['last_fetched_at'] or 'at an unknown time'}" if row["fetched"] else "not fetched yet")
@@ -244,7 +244,7 @@ def _similarity_formula(weight: float | None) -> str:
 
 def _semrank_lines(facts: dict[str, Any]) -> list[str]:
     row, parameters = facts["frontier"], facts["parameters"]
-    lines = [] if parameters["ranker"] == "semrank" else ["SemRank's terms, which are no part of this score:"]
+    lines = [] if parameters["ranker"] == SEMRANK else ["SemRank's terms, which are no part of this score:"]
     if facts["base_concept"] is None:
         return [*lines, "  no base concept is similar to this URL"]
     if parameters["profile"] not in PAPER_PROFILES:

@@ -13,6 +13,7 @@ from semrank.pipelines.selection import SELECTION_COLUMNS, Selection
 from semrank.pipelines.topic import topic_lines
 from semrank.schemas.tables import FRONTIER, SCALE
 from semrank.transforms.ranking.reasons import main_reason
+from semrank.transforms.ranking.registry import SEMRANK
 
 _SHOWN = FRONTIER.columns(
     *("rank", "url", "extension", "intension", "reasons"),
@@ -108,7 +109,7 @@ def _threshold_line(threshold: float | None, config: RoundConfig, scale: dict[st
 
 
 def _top_lines(top: list[dict[str, Any]], config: RoundConfig) -> list[str]:
-    concepts = config.ranker == "semrank" and config.compares_rounds
+    concepts = config.ranker == SEMRANK and config.compares_rounds
     held = max(len(row["held_back"] or "") for row in top)
     width = max(held, len("held back")) if held else 0
     lines = [f"{'rank':>6}  {'score':>6}{'    ext    int' if concepts else ''}{_column('held back', width)}  url"]

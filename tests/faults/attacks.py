@@ -57,7 +57,7 @@ _CONTROL = re.compile("[\0-\b\v-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _PATIENCE_SECONDS = 300.0
 
 
-def said(*arguments: object) -> tuple[int, str]:
+def run_command(*arguments: object) -> tuple[int, str]:
     """The exit status of a command, and all that it printed."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
@@ -109,7 +109,7 @@ def foreign_files(_: float, folder: Path) -> Attack:
             kept.write_text('{"mine": 1}', encoding="utf-8")
             for options in ((), ("--overwrite",)):
                 output = folder / f"output-{number}"
-                refused += said("ingest", "--pages", pages, "--output", output, *options)[0] == 2
+                refused += run_command("ingest", "--pages", pages, "--output", output, *options)[0] == 2
                 harm += not kept.is_file() or kept.read_text(encoding="utf-8") != '{"mine": 1}'
         return {"refused": refused, "harm": harm}
 
@@ -120,7 +120,7 @@ def own_inputs(_: float, folder: Path) -> Attack:
     """Outputs that are, or hold, what the command reads."""
     snapshot, seeds = small_web(folder)
     first = folder / "first"
-    if said(*ranking(snapshot, seeds, first))[0]:
+    if run_command(*ranking(snapshot, seeds, first))[0]:
         raise RuntimeError("the round to attack was not made")
     inner = folder / "outer" / "pages.jsonl"
     inner.parent.mkdir()
@@ -135,7 +135,7 @@ def own_inputs(_: float, folder: Path) -> Attack:
 
     def attack() -> Mapping[str, int]:
         before = content(folder)
-        refused = sum(said(*command, "--overwrite", "--quiet")[0] == 2 for command in commands)
+        refused = sum(run_command(*command, "--overwrite", "--quiet")[0] == 2 for command in commands)
         return {"refused": refused, "harm": int(content(folder) != before)}
 
     return attack
@@ -168,7 +168,7 @@ def accounts(share: float, folder: Path) -> Attack:
     output = folder / "snapshot"
 
     def attack() -> Mapping[str, int]:
-        status, printed = said("ingest", *logs, "--user-salt", SECRET, "--log-site", HOST, "--output", output)
+        status, printed = run_command("ingest", *logs, "--user-salt", SECRET, "--log-site", HOST, "--output", output)
         text = printed + shown_by(output)
         rejects = sum(pq.read_metadata(path).num_rows for path in (output / "rejects").glob("*.parquet"))
         marks = (SECRET, "203.0.113.77", "2001:db8:5ec")
@@ -193,11 +193,11 @@ def escapes(_: float, folder: Path) -> Attack:
     snapshot, output = folder / "snapshot", folder / "round"
 
     def attack() -> Mapping[str, int]:
-        printed = said("ingest", "--warc", folder / "crawl.warc", "--output", snapshot)[1]
-        printed += said(*ranking(snapshot, folder / "seeds.txt", output)[:-1])[1]
+        printed = run_command("ingest", "--warc", folder / "crawl.warc", "--output", snapshot)[1]
+        printed += run_command(*ranking(snapshot, folder / "seeds.txt", output)[:-1])[1]
         for number in range(len(texts)):
             for options in ((), ("--json",)):
-                printed += said("explain", "--round", output, f"{HOST}/{number}", *options)[1]
+                printed += run_command("explain", "--round", output, f"{HOST}/{number}", *options)[1]
         return {"characters": len(printed), "harm": len(_CONTROL.findall(printed))}
 
     return attack
@@ -301,9 +301,9 @@ def secrets(_: float, folder: Path) -> Attack:
     def attack() -> Mapping[str, int]:
         with _server(lambda _: answer) as (url, _heads):
             given = ["--clicks", f"{url}/clicks.jsonl?token={SECRET}", "--user-salt-file", folder / "salt"]
-            status, printed = said("ingest", *given, "--output", output, "--verbose")
+            status, printed = run_command("ingest", *given, "--output", output, "--verbose")
         database = f"postgresql://user:{SECRET}@127.0.0.1:1/shop?sslpassword={SECRET}"
-        printed += said("ontology", "--ontology", database, "--output", folder / "shop.ttl")[1]
+        printed += run_command("ontology", "--ontology", database, "--output", folder / "shop.ttl")[1]
         text = printed + shown_by(output)
         return {"status": status, "characters": len(text), "harm": text.count(SECRET)}
 
@@ -314,7 +314,7 @@ def foreign_round(_: float, folder: Path) -> Attack:
     """The report of a round that somebody else wrote: markup and scripts in all texts."""
     snapshot, seeds = small_web(folder)
     output, page = folder / "round", folder / "round.html"
-    if said(*ranking(snapshot, seeds, output))[0]:
+    if run_command(*ranking(snapshot, seeds, output))[0]:
         raise RuntimeError("the round to attack was not made")
     (path,) = (output / "frontier").glob("*.parquet")
     table = pq.read_table(path)
@@ -324,7 +324,7 @@ def foreign_round(_: float, folder: Path) -> Attack:
     pq.write_table(type(table).from_pylist(rows, schema=table.schema), path)
 
     def attack() -> Mapping[str, int]:
-        status, _printed = said("report", "--round", output, "--output", page)
+        status, _printed = run_command("report", "--round", output, "--output", page)
         text = page.read_text(encoding="utf-8")
         open_ones = ("<script>alert", "<img src=x", 'href="javascript', "unsafe-inline")
         lacking = "Content-Security-Policy" not in text
@@ -346,7 +346,7 @@ def replaced_snapshot(_: float, folder: Path) -> Attack:
 
     def attack() -> Mapping[str, int]:
         with mock.patch.object(rank_command, "run_pipeline", replacing):
-            status, _printed = said(*ranking(snapshot, seeds, folder / "round"))
+            status, _printed = run_command(*ranking(snapshot, seeds, folder / "round"))
         return {"refused": int(status == 2), "harm": int((folder / "round" / "manifest.json").exists())}
 
     return attack
@@ -374,9 +374,11 @@ def private_targets(share: float, folder: Path) -> Attack:
     snapshot, output = folder / "snapshot", folder / "round"
 
     def attack() -> Mapping[str, int]:
-        said("ingest", "--pages", folder / "pages.jsonl", "--links", folder / "links.jsonl", "--output", snapshot)
-        said(*ranking(snapshot, folder / "seeds.txt", output))
-        said("export", "--round", output, "--format", "urls", "--output", folder / "urls.txt")
+        run_command(
+            "ingest", "--pages", folder / "pages.jsonl", "--links", folder / "links.jsonl", "--output", snapshot
+        )
+        run_command(*ranking(snapshot, folder / "seeds.txt", output))
+        run_command("export", "--round", output, "--format", "urls", "--output", folder / "urls.txt")
         offered = (folder / "urls.txt").read_text(encoding="utf-8").split()
         held = sum(row["held_back"] == PRIVATE_ADDRESS for row in pq.read_table(output / "frontier").to_pylist())
         return {"held back": held, "harm": len(offered) - offered.count(f"{HOST}/owls")}
@@ -394,7 +396,7 @@ def weak_ids(_: float, folder: Path) -> Attack:
 
     def attack() -> Mapping[str, int]:
         with mock.patch.object(ids, "blake2b", weak):
-            status, _printed = said(*ranking(snapshot, seeds, folder / "round"))
+            status, _printed = run_command(*ranking(snapshot, seeds, folder / "round"))
         rows = [row["url"] for row in pq.read_table(folder / "round" / "frontier").to_pylist()]
         rejects = pq.read_table(folder / "round" / "rejects")["record"].to_pylist()
         return {"frontier": len(rows), "rejects": len(rejects), "harm": status + (rejects != [PAIR[1]])}
@@ -418,7 +420,7 @@ def many_clicks(share: float, folder: Path) -> Attack:
     def ranked(name: str) -> tuple[list[dict[str, Any]], dict[str, int]]:
         output = folder / name
         profile = ["--profile", "paper-2013", "--workers", "1", "--quiet"]
-        said("rank", "--snapshot", snapshot, "--seeds", folder / "seeds.txt", "--output", output, *profile)
+        run_command("rank", "--snapshot", snapshot, "--seeds", folder / "seeds.txt", "--output", output, *profile)
         clicks = {row["keyword"]: row["clicks"] for row in pq.read_table(output / "keywords").to_pylist()}
         return pq.read_table(output / "frontier").to_pylist(), clicks
 
@@ -445,7 +447,7 @@ def option_files(share: float, folder: Path) -> Attack:
         refused = harm = 0
         for text in texts:
             (folder / "own.toml").write_text(text, encoding="utf-8")
-            status, printed = said("ls", folder, "--config", folder / "own.toml")
+            status, printed = run_command("ls", folder, "--config", folder / "own.toml")
             refused += status == 2
             harm += printed.count("\n") != 1 or "own.toml" not in printed
         return {"refused": refused, "harm": harm}
@@ -459,7 +461,7 @@ def no_locks(_: float, folder: Path) -> Attack:
 
     def attack() -> Mapping[str, int]:
         with mock.patch.object(fcntl, "flock", side_effect=OSError(errno.ENOLCK, "No locks available")):
-            status, printed = said(*ranking(snapshot, seeds, folder / "round"))
+            status, printed = run_command(*ranking(snapshot, seeds, folder / "round"))
         return {"refused": int(status == 2), "harm": int(printed.count("\n") != 1)}
 
     return attack

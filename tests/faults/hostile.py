@@ -99,9 +99,9 @@ class Hostile:
 
 
 def _shown(found: tuple[int, Mapping[str, int], Mapping[str, int]]) -> Counts:
-    """Records and their fates, without those that none had."""
-    records, fates, _ = found
-    return {"records": records, **{name: count for name, count in fates.items() if count}}
+    """Number of records, and the counts above 0."""
+    records, counts, _ = found
+    return {"records": records, **{name: count for name, count in counts.items() if count}}
 
 
 def _gzip_in_gzip(share: float, _: Path) -> Read:
@@ -415,9 +415,9 @@ class Outcome:
     def __str__(self) -> str:
         """A line of the table."""
         known = INPUTS[self.name]
-        told = self.failure or ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
+        shown = self.failure or ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
         memory = f"{self.peak_bytes / MEBIBYTE:>9,.0f} {known.bound_bytes / MEBIBYTE:>9,.0f}"
-        return f"{known.text:<52} {self.seconds:>8.1f} {memory}  {told}"
+        return f"{known.text:<52} {self.seconds:>8.1f} {memory}  {shown}"
 
 
 HEAD = f"{'input':<52} {'seconds':>8} {'peak MiB':>9} {'bound MiB':>9}  counted"

@@ -88,10 +88,10 @@ def test_a_record_that_unpacks_to_too_much() -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     bomb = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH) + zeros(BOMB_BYTES, -15) + bytes(8)
     assert len(bomb) < 2 * MEBIBYTE
-    records, fates, _ = check(apart(read, "warc", bomb + gzip.compress(warc(http()))))
-    assert fates["record-too-large"] + fates["frame-damaged"] >= 1
-    assert records == sum(fates[name] for name in ("used", "record-too-large", "frame-damaged"))
-    assert fates["used"] == 1
+    records, counts, _ = check(apart(read, "warc", bomb + gzip.compress(warc(http()))))
+    assert counts["record-too-large"] + counts["frame-damaged"] >= 1
+    assert records == sum(counts[name] for name in ("used", "record-too-large", "frame-damaged"))
+    assert counts["used"] == 1
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd"])
@@ -101,22 +101,22 @@ def test_a_body_that_unpacks_to_too_much(encoding: str) -> None:
         "deflate": lambda: zeros(BOMB_BYTES, -15),
         "zstd": lambda: zstandard.compress(bytes(BOMB_BYTES // 4)) * 4,
     }[encoding]()
-    _, fates, rows = check(apart(read, "warc", warc(http(packed, Content_Encoding=encoding))))
-    assert fates["body-too-large"] == 1
+    _, counts, rows = check(apart(read, "warc", warc(http(packed, Content_Encoding=encoding))))
+    assert counts["body-too-large"] == 1
     assert rows["pages"] == 1
 
 
 def test_gzip_in_gzip() -> None:
     bomb = gzip.compress(zeros(BOMB_BYTES), mtime=0)
     assert len(bomb) < 20_000
-    _, fates, _ = check(apart(read, "warc", warc(http(bomb, Content_Encoding="gzip, gzip"))))
-    assert fates["body-too-large"] == 1
+    _, counts, _ = check(apart(read, "warc", warc(http(bomb, Content_Encoding="gzip, gzip"))))
+    assert counts["body-too-large"] == 1
     many = ", ".join(["gzip"] * (MAX_ENCODINGS + 1))
-    _, fates, _ = read("warc", warc(http(bomb, Content_Encoding=many)))
-    assert fates["body-undecodable"] == 1
+    _, counts, _ = read("warc", warc(http(bomb, Content_Encoding=many)))
+    assert counts["body-undecodable"] == 1
     # Of a file in gzip twice only the outer layer is undone: what is inside is no record.
-    _, fates, _ = check(apart(read, "warc", gzip.compress(zeros(BOMB_BYTES))))
-    assert fates["used"] == 0
+    _, counts, _ = check(apart(read, "warc", gzip.compress(zeros(BOMB_BYTES))))
+    assert counts["used"] == 0
 
 
 @pytest.mark.parametrize("window_log", [27, 31])
@@ -126,12 +126,12 @@ def test_a_huge_window(window_log: int) -> None:
     packed = zstandard.ZstdCompressor(compression_params=parameters)
     frame = packed.compressobj()
     bomb = frame.compress(record) + frame.flush()
-    _, fates, _ = check(apart(read, "warc", bomb))
-    assert fates["used"] + fates["frame-damaged"] == 1
-    records, fates, _ = check(apart(read_log, "aol", bomb), LOG_MEMORY)
-    assert records == sum(fates.values())
-    _, fates, _ = check(apart(read, "warc", warc(http(bomb, Content_Encoding="zstd"))))
-    assert fates["used"] + fates["body-undecodable"] == 1
+    _, counts, _ = check(apart(read, "warc", bomb))
+    assert counts["used"] + counts["frame-damaged"] == 1
+    records, counts, _ = check(apart(read_log, "aol", bomb), LOG_MEMORY)
+    assert records == sum(counts.values())
+    _, counts, _ = check(apart(read, "warc", warc(http(bomb, Content_Encoding="zstd"))))
+    assert counts["used"] + counts["body-undecodable"] == 1
 
 
 @pytest.mark.parametrize("name", ["combined", "matomo"])
@@ -142,15 +142,15 @@ def test_a_log_that_unpacks_to_too_much(name: str, packed: str) -> None:
         "bzip2": lambda: bz2.compress(bytes(LARGE_BOMB_BYTES // 32)) * 32,
         "zstd": lambda: zstandard.compress(bytes(LARGE_BOMB_BYTES // 4)) * 4,
     }[packed]()
-    records, fates, _ = check(apart(read_log, name, bomb), LOG_MEMORY)
-    assert records == sum(fates.values())
-    assert fates["used"] == 0
+    records, counts, _ = check(apart(read_log, name, bomb), LOG_MEMORY)
+    assert records == sum(counts.values())
+    assert counts["used"] == 0
 
 
 @pytest.mark.parametrize("name", ["nutch", "links"])
 def test_lines_that_unpack_to_too_much(name: str) -> None:
-    _, fates, _ = check(apart(read, name, zeros(BOMB_BYTES)))
-    assert fates == {"used": 0, "record-too-large": 1}
+    _, counts, _ = check(apart(read, name, zeros(BOMB_BYTES)))
+    assert counts == {"used": 0, "record-too-large": 1}
 
 
 def test_a_path_list_that_unpacks_to_too_much(tmp_path: Path) -> None:
@@ -218,14 +218,14 @@ def test_files_that_never_end(tmp_path: Path) -> None:
 def test_a_dictionary_that_stands_for_a_gigabyte() -> None:
     content = one_text(MEBIBYTE, 1_000, "title")
     assert len(content) < 100_000
-    _, fates, rows = check(apart(parquet_rows, content), 4 * MEMORY)
-    assert fates["used"] == rows["pages"] == 1_000
+    _, counts, rows = check(apart(parquet_rows, content), 4 * MEMORY)
+    assert counts["used"] == rows["pages"] == 1_000
 
 
 def test_a_cell_larger_than_a_record() -> None:
     content = one_text(RECORD_BYTES + 1, 300)
-    _, fates, rows = check(apart(parquet_rows, content), 2 * MEMORY)
-    assert fates == {"used": 0, "record-too-large": 300}
+    _, counts, rows = check(apart(parquet_rows, content), 2 * MEMORY)
+    assert counts == {"used": 0, "record-too-large": 300}
     assert rows == {"rejects": 300}
 
 
@@ -235,16 +235,16 @@ def test_lists_of_words_that_stand_for_a_gigabyte() -> None:
     table = pa.table({"url": [f"{HOST}/{row}" for row in range(1_000)], "keywords": lists})
     content = parquet(table, row_group_size=1_000)
     assert len(content) < 100_000
-    _, fates, _ = check(apart(parquet_rows, content), 4 * MEMORY)
-    assert fates == {"used": 1_000, "keywords-cut": 1_000}
+    _, counts, _ = check(apart(parquet_rows, content), 4 * MEMORY)
+    assert counts == {"used": 1_000, "keywords-cut": 1_000}
 
 
 def test_a_list_larger_than_a_record() -> None:
     words = pa.DictionaryArray.from_arrays(pa.array([0] * 66, pa.int32()), pa.array(["k" * MEBIBYTE]))
     lists = pa.ListArray.from_arrays(pa.array([0, 1, 1, 66], pa.int32()), words)
     table = pa.table({"url": [f"{HOST}/{row}" for row in range(3)], "keywords": lists})
-    _, fates, rows = check(apart(parquet_rows, parquet(table)), 4 * MEMORY)
-    assert fates["record-too-large"] == 1
+    _, counts, rows = check(apart(parquet_rows, parquet(table)), 4 * MEMORY)
+    assert counts["record-too-large"] == 1
     assert rows["rejects"] >= 1
 
 
@@ -252,8 +252,8 @@ def test_a_list_larger_than_a_record() -> None:
 def test_pages_without_a_dictionary_that_stand_for_much_more(name: str) -> None:
     content = texts_apart(20, 17, name)
     assert len(content) < 200_000
-    _, fates, _ = check(apart(parquet_rows, content), 2 * MEMORY)
-    assert fates["used"] == 340
+    _, counts, _ = check(apart(parquet_rows, content), 2 * MEMORY)
+    assert counts["used"] == 340
 
 
 def test_a_list_of_nothing_but_nulls() -> None:
@@ -261,8 +261,8 @@ def test_a_list_of_nothing_but_nulls() -> None:
     content = null_words(20_000_000)
     assert len(content) < 100_000
     # The bound of memory is on what is read, whatever else holds memory in the process.
-    _, fates, rows = apart(parquet_rows, content).value
-    assert fates == {"used": 0, "row-group-too-large": 1}
+    _, counts, rows = apart(parquet_rows, content).value
+    assert counts == {"used": 0, "row-group-too-large": 1}
     assert rows == {"rejects": 1}
 
 
@@ -289,8 +289,8 @@ USERS_TABLES = {
 def test_a_damaged_row_group_is_one_reject(name: str, encoded: bool) -> None:
     for group in range(3):
         content = damaged_group(pa.table(USERS_TABLES[name]), group, use_dictionary=encoded)
-        records, fates, rows = read(name, content)
-        assert (records, fates) == (7, {"used": 6, "row-group-damaged": 1})
+        records, counts, rows = read(name, content)
+        assert (records, counts) == (7, {"used": 6, "row-group-damaged": 1})
         assert rows["rejects"] == 1
 
 
@@ -300,8 +300,8 @@ def test_a_file_whose_middle_is_missing(name: str) -> None:
     content = parquet(pa.table(USERS_TABLES[name]), row_group_size=3)
     begin = pq.read_metadata(io.BytesIO(content)).row_group(1).column(0)
     cut = begin.dictionary_page_offset or begin.data_page_offset
-    records, fates, _ = read(name, content[:cut] + content[cut + 20 :])
-    assert (records, fates) == (5, {"used": 3, "row-group-damaged": 2})
+    records, counts, _ = read(name, content[:cut] + content[cut + 20 :])
+    assert (records, counts) == (5, {"used": 3, "row-group-damaged": 2})
 
 
 @pytest.mark.parametrize("name", USERS_TABLES)
@@ -315,9 +315,9 @@ def test_damaged_data_are_counted(name: str) -> None:
         changed = bytearray(content)
         for _ in range(draw.randint(1, 4)):
             changed[draw.randrange(4, data)] = draw.randrange(256)
-        records, fates, _ = read(name, bytes(changed))
-        assert records == sum(fates.values()) - fates["keywords-cut"] - fates["position-below-one"]
-        damaged += fates["row-group-damaged"]
+        records, counts, _ = read(name, bytes(changed))
+        assert records == sum(counts.values()) - counts["keywords-cut"] - counts["position-below-one"]
+        damaged += counts["row-group-damaged"]
     assert damaged > 50
 
 
@@ -364,8 +364,8 @@ def test_lists_whose_words_are_in_dictionaries_of_several_groups() -> None:
     words = pa.DictionaryArray.from_arrays(pa.array([0, 1, 1], pa.int32()), pa.array(["owl", "bird"]))
     lists = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), words)
     content = parquet(pa.table({"url": [f"{HOST}/1", f"{HOST}/2"], "keywords": lists}), row_group_size=1)
-    _, fates, rows = read("pages", content)
-    assert (fates["used"], rows["pages"]) == (2, 2)
+    _, counts, rows = read("pages", content)
+    assert (counts["used"], rows["pages"]) == (2, 2)
 
 
 def test_footers_that_lie() -> None:
@@ -437,9 +437,9 @@ def test_texts_that_are_no_utf_8() -> None:
         ("cc-index", {"url": bad, "fetch_time": moments, "fetch_status": pa.array([200] * 3)}, "url-undecodable"),
     ]:
         for encoded in (True, False):
-            records, fates, _ = read(name, parquet(pa.table(columns), use_dictionary=encoded))
+            records, counts, _ = read(name, parquet(pa.table(columns), use_dictionary=encoded))
             assert records == 3
-            assert fates == {"used": 1, reason: 2}, name
+            assert counts == {"used": 1, reason: 2}, name
 
 
 def test_arrow_files_are_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -508,17 +508,17 @@ def test_many_users_of_one_click(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(LOG_FORMATS))
 def test_a_line_of_a_hundred_megabytes(name: str) -> None:
     line = Repeated(b'{"a":"' if name in ("matomo", "nginx-json") else b"a\tb ", b"x", 100 * MEBIBYTE)
-    records, fates, _ = check(apart(read_log, name, line), LOG_MEMORY)
-    assert records == sum(fates.values())
-    assert fates["record-too-large"] >= 1
+    records, counts, _ = check(apart(read_log, name, line), LOG_MEMORY)
+    assert records == sum(counts.values())
+    assert counts["record-too-large"] >= 1
 
 
 @pytest.mark.parametrize("name", ["nutch", "heritrix", "scrapy", "pages", "links", "clicks"])
 def test_a_record_of_a_hundred_megabytes(name: str) -> None:
     lines = Repeated(b'{"url":"', b"x", 100 * MEBIBYTE, b'"}\n{}\n')
-    _, fates, _ = check(apart(read, name, lines))
-    assert fates["record-too-large"] == 1
-    assert sum(fates.values()) == 2
+    _, counts, _ = check(apart(read, name, lines))
+    assert counts["record-too-large"] == 1
+    assert sum(counts.values()) == 2
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":'])
@@ -526,28 +526,28 @@ def test_a_record_of_a_hundred_megabytes(name: str) -> None:
 def test_deep_json(name: str, opening: bytes) -> None:
     deep = (b"" if opening != b"[" else b'{"url":') + opening * 200_000
     content = warc(deep, kind="metadata", content_type="application/json") if name == "wat" else deep + b"\n"
-    _, fates, _ = check(apart(read, name, content))
-    assert fates == {"used": 0, "json-invalid": 1}
+    _, counts, _ = check(apart(read, name, content))
+    assert counts == {"used": 0, "json-invalid": 1}
 
 
 @pytest.mark.parametrize("name", ["matomo", "nginx-json"])
 def test_deep_json_in_logs(name: str) -> None:
-    records, fates, _ = check(apart(read_log, name, b'{"a":' * 200_000 + b"1" + b"}" * 200_000 + b"\n"), LOG_MEMORY)
-    assert records == sum(fates.values())
-    assert fates["used"] == 0
+    records, counts, _ = check(apart(read_log, name, b'{"a":' * 200_000 + b"1" + b"}" * 200_000 + b"\n"), LOG_MEMORY)
+    assert records == sum(counts.values())
+    assert counts["used"] == 0
 
 
 def test_null_bytes(tmp_path: Path) -> None:
     nulls = "a\0b"
     rows = [{"url": f"{HOST}/{nulls}", "title": nulls, "text": nulls, "keywords": [nulls]}, {"url": f"http://{nulls}/"}]
     pages = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    _, fates, _ = read("pages", pages)
-    assert fates == {"used": 1, "host-invalid": 1} or fates == {"used": 1, "url-invalid": 1}
-    _, fates, rows_found = read("warc", warc(http(b"<title>a\0b</title><a href='/\0x'>\0</a>" + bytes(1000))))
-    assert fates["used"] == rows_found["pages"] == 1
+    _, counts, _ = read("pages", pages)
+    assert counts == {"used": 1, "host-invalid": 1} or counts == {"used": 1, "url-invalid": 1}
+    _, counts, rows_found = read("warc", warc(http(b"<title>a\0b</title><a href='/\0x'>\0</a>" + bytes(1000))))
+    assert counts["used"] == rows_found["pages"] == 1
     for name in LOG_FORMATS:
-        records, fates, _ = read_log(name, bytes(100_000) + b"\n" + bytes(10))
-        assert records == sum(fates.values()), name
+        records, counts, _ = read_log(name, bytes(100_000) + b"\n" + bytes(10))
+        assert records == sum(counts.values()), name
     (tmp_path / "seeds.txt").write_bytes(b"http://exa\0mple.org/\n\0\n")
     assert rank(str(tmp_path), str(tmp_path / "seeds.txt"), str(tmp_path / "round")) == 2
 
@@ -719,9 +719,9 @@ def test_wat_records_with_a_million_links() -> None:
     ).encode()
     assert len(envelope) < RECORD_BYTES
     content = warc(envelope, kind="metadata", content_type="application/json")
-    _, fates, rows = check(apart(read, "wat", content), 3 * MEMORY)
+    _, counts, rows = check(apart(read, "wat", content), 3 * MEMORY)
     assert rows["links"] == DEFAULT_MAX_LINKS
-    assert fates["links-over-cap"] == 500_000 - DEFAULT_MAX_LINKS
+    assert counts["links-over-cap"] == 500_000 - DEFAULT_MAX_LINKS
 
 
 def test_the_hard_limit_of_these_tests_holds() -> None:

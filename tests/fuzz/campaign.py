@@ -97,7 +97,7 @@ def _guided(target: str, seconds: float, findings: Path) -> Fuzzed:
                 f"-timeout={HANG_SECONDS:g}",
                 f"-max_len={MAX_INPUT_BYTES}",
             ]
-            # What takes longer than a hang is one; libFuzzer would tell it twice.
+            # What takes longer than a hang is one; libFuzzer would report it twice.
             limits += [
                 "-report_slow_units=3600",
                 f"-rss_limit_mb={MEMORY_MIB}",
@@ -112,8 +112,8 @@ def _guided(target: str, seconds: float, findings: Path) -> Fuzzed:
             if spent is not None:
                 break
             if not _statistic("inputs", log) and before == {path.name for path in findings.iterdir()}:
-                told = log.strip().splitlines() or ["no word"]
-                raise RuntimeError(f"{target} is not fuzzed: {told[-1]}")
+                messages = log.strip().splitlines() or ["no output"]
+                raise RuntimeError(f"{target} is not fuzzed: {messages[-1]}")
             left /= 2
     found = sorted({path.name for path in findings.iterdir()} - before)
     hangs = sum(name.startswith(f"{target}-{_HANGS}") for name in found)
@@ -158,8 +158,8 @@ def _mutated(target: str, seconds: float, findings: Path, seed: int) -> Fuzzed:
     lines = [line for line in _output(program, seconds).splitlines() if line.startswith('{"target"')]
     if not lines:
         return Fuzzed(target, 0, 1, 0, 0)
-    told = json.loads(lines[-1])
-    return Fuzzed(target, told["inputs"], told["crashes"], told["hangs"], told["peak_mib"])
+    outcome = json.loads(lines[-1])
+    return Fuzzed(target, outcome["inputs"], outcome["crashes"], outcome["hangs"], outcome["peak_mib"])
 
 
 def fuzz_all(

@@ -96,8 +96,8 @@ def check_batches(batches: Iterable[SourceBatch], stage: str) -> int:
     """Hold batches to their promise; gives the number of records."""
     records = 0
     for batch in batches:
-        told = batch.used + sum(batch.rejected.values()) + sum(batch.ignored.values())
-        assert batch.records == told, f"{batch.records} records, but {told} accounted for"
+        accounted = batch.used + sum(batch.rejected.values()) + sum(batch.ignored.values())
+        assert batch.records == accounted, f"{batch.records} records, but {accounted} accounted for"
         assert min([batch.used, *batch.rejected.values(), *batch.ignored.values()]) >= 0
         rejected: Counter[str] = Counter()
         for name, table in batch.tables.items():
@@ -283,7 +283,7 @@ def options(data: bytes) -> None:
         with (
             contextlib.redirect_stdout(io.StringIO()),
             contextlib.redirect_stderr(io.StringIO()),
-            contextlib.suppress(InputError, OSError),  # such as names that are too long, told in one line
+            contextlib.suppress(InputError, OSError),  # such as names that are too long, reported in one line
         ):
             try:
                 parsed, rest = _parser(name).parse_known_args(arguments)
@@ -330,7 +330,7 @@ def _check_ontology(ontology: Ontology) -> None:
     assert np.isfinite(ontology.weights()).all()
     words = ontology.word_table("en")
     again = parse_ontology(format_ontology(ontology), "turtle", "written")
-    # A label is among the words that stand for a class, whether or not it is told so.
+    # A label is among the words that stand for a class, whether or not it is stated.
     assert {name: _relations(known) for name, known in again.classes.items()} == {
         name: _relations(known) for name, known in ontology.classes.items()
     }

@@ -68,7 +68,7 @@ def zeros(size: int, wbits: int = 31) -> bytes:
 
 
 def read(name: str, content: bytes | Repeated) -> tuple[int, Counter[str], Counter[str]]:
-    """Records, fates and rows of a file of a crawl format."""
+    """Number of records, counts of what became of them, and rows, of a file of a crawl format."""
     return read_stream(name, _opened(content))
 
 
@@ -85,15 +85,15 @@ def read_log(name: str, content: bytes | Repeated) -> tuple[int, Counter[str], C
 
 
 def _summed(batches: Any) -> tuple[int, Counter[str], Counter[str]]:
-    records, fates, rows = 0, Counter[str](), Counter[str]()
+    records, counts, rows = 0, Counter[str](), Counter[str]()
     for batch in batches:
         records += batch.records
-        fates.update({"used": batch.used})
-        fates.update(batch.rejected)
-        fates.update(batch.ignored)
-        fates.update(batch.counters)
+        counts.update({"used": batch.used})
+        counts.update(batch.rejected)
+        counts.update(batch.ignored)
+        counts.update(batch.counters)
         rows.update({table: values.num_rows for table, values in batch.tables.items()})
-    return records, fates, rows
+    return records, counts, rows
 
 
 def parquet(table: pa.Table, **options: Any) -> bytes:

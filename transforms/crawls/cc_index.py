@@ -3,7 +3,7 @@
 Columns as the project `cc-index-table` defines them. `fetch_redirect`, `content_languages` and others came with later
 crawls, so only `url`, `fetch_time` and `fetch_status` are required.
 
-| row | fate |
+| row | becomes |
 |---|---|
 | status 2xx, HTML or plain text | page row without text |
 | redirect (301, 302, 303, 307, 308) | alias |

@@ -5,7 +5,7 @@ content type, worker, begin and duration of the fetch, digest, source tag, annot
 The last letter of the discovery path is how the URI was found: L a link, R a redirect, E and X what a page embeds, I
 by inference, S by speculation, P what was needed first (DNS, robots.txt).
 
-| line | fate |
+| line | becomes |
 |---|---|
 | status 2xx, HTML or plain text | page row without text, and a history row if it is a duplicate |
 | status 304 | history row |

@@ -1,6 +1,6 @@
 r"""Apache Nutch's CrawlDb as `readdb CRAWLDB -dump DIR -format csv` or `-format json` writes it.
 
-| status | fate |
+| status | becomes |
 |---|---|
 | db_fetched, db_notmodified | page row without text |
 | db_redir_temp, db_redir_perm | alias, if the entry's protocol status contains the target |

@@ -1,6 +1,6 @@
 """WARC (0.17, 1.0, 1.1) and ARC files: responses become pages, links and aliases.
 
-| record | fate |
+| record | becomes |
 |---|---|
 | response with HTML or plain text, status 2xx | page, its links, and aliases from a refresh or canonical link |
 | resource with HTML or plain text | the same, status unknown |

@@ -1,6 +1,6 @@
 """WAT files of Common Crawl: metadata of WARC records as JSON, with the links of each page.
 
-| record | fate |
+| record | becomes |
 |---|---|
 | metadata of a response with HTML, status 2xx | page row without text, its links, and aliases |
 | metadata of a redirect; of a 404 or 410; of a revisit | as in WARC files |

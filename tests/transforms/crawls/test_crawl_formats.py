@@ -302,7 +302,7 @@ def test_heritrix_log() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "pages", "history", "fate"),
+    ("line", "pages", "history", "result"),
     [
         (duplicate(200), [(200, "sha1:A")], 1, "used"),
         (duplicate(200, "2t,warcRevisit:digest"), [(200, "sha1:A")], 1, "used"),
@@ -314,11 +314,11 @@ def test_heritrix_log() -> None:
         (duplicate(200, content_type="image/png"), [], 0, "not-html"),
     ],
 )
-def test_duplicates_in_heritrix_logs(line: str, pages: list[Any], history: int, fate: str) -> None:
+def test_duplicates_in_heritrix_logs(line: str, pages: list[Any], history: int, result: str) -> None:
     found = together(heritrix.read(stream(line.encode()), source="f"))
     assert [(row["status"], row["content_digest"]) for row in found["pages"]] == pages
     assert len(found["history"]) == history
-    assert {"used": found["used"], **found["ignored"]}[fate] == 1
+    assert {"used": found["used"], **found["ignored"]}[result] == 1
 
 
 def from_scrapy(*items: Any) -> dict[str, Any]:

@@ -99,7 +99,7 @@ OTHER = "http://other.example/page"
 
 
 @pytest.mark.parametrize(
-    ("original", "block", "rows", "fate"),
+    ("original", "block", "rows", "result"),
     [
         (URL, http(b""), {"history": [URL]}, "used"),
         (f"<{URL}#part>", http(b""), {"history": [URL]}, "used"),
@@ -114,14 +114,14 @@ OTHER = "http://other.example/page"
         (OTHER, http(b"", content_type="image/png"), {}, "not-html"),
     ],
 )
-def test_revisits_tell_visits(original: str | None, block: bytes, rows: dict[str, list[Any]], fate: str) -> None:
+def test_revisits_tell_visits(original: str | None, block: bytes, rows: dict[str, list[Any]], result: str) -> None:
     record = warc(block, kind="revisit", WARC_Payload_Digest="sha1:A", WARC_Refers_To_Target_URI=original or "-")
     found = ingest(record if original else record.replace(b"WARC-Refers-To-Target-URI: -\r\n", b""))
     assert [row["status"] for row in found["pages"]] == rows.get("pages", [])
     assert [row["url"] for row in found["history"]] == rows.get("history", [])
     assert [row["target_url"] for row in found["aliases"]] == rows.get("aliases", [])
     assert all(row["text"] is None for row in found["pages"])
-    assert {"used": found["used"], **found["ignored"]}[fate] == 1
+    assert {"used": found["used"], **found["ignored"]}[result] == 1
 
 
 def test_resources_and_plain_text() -> None:
@@ -221,7 +221,7 @@ def test_nofollow_pages_mark_all_links() -> None:
     assert ingest(warc(http(X_Robots_Tag="nofollow")))["links"][0]["nofollow"] is True
 
 
-def test_bad_links_are_rejects_but_no_fate_of_the_record() -> None:
+def test_bad_links_are_rejects_of_their_own() -> None:
     found = ingest(warc(http(b"<a href='http://['>x</a><a href=/ok>y</a>")))
     assert (found["records"], found["used"], len(found["links"])) == (1, 1, 1)
     assert found["rejects"] == [{"stage": "links", "reason": "url-invalid", "record": f"{URL} -> http://["}]

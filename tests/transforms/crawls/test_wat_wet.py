@@ -107,7 +107,7 @@ def test_redirects_and_gone_pages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "headers", "fate"),
+    ("status", "headers", "result"),
     [
         ("200", {"Content-Type": "text/html"}, {"pages": 1, "history": 1}),
         ("200", {"Content-Type": "text/html", "X-Robots-Tag": "noindex"}, {"pages": 1}),
@@ -118,9 +118,9 @@ def test_redirects_and_gone_pages() -> None:
         ("503", {}, {}),
     ],
 )
-def test_revisits_tell_visits_as_in_warc_files(status: str, headers: dict[str, str], fate: dict[str, int]) -> None:
+def test_revisits_tell_visits_as_in_warc_files(status: str, headers: dict[str, str], result: dict[str, int]) -> None:
     found = ingest(envelope("revisit", status=status, headers=headers))
-    assert {name: len(found[name]) for name in ("pages", "history", "aliases") if found[name]} == fate
+    assert {name: len(found[name]) for name in ("pages", "history", "aliases") if found[name]} == result
     assert found["used"] + sum(found["ignored"].values()) == 1
 
 

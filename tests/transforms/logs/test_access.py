@@ -21,7 +21,7 @@ from tests.support.logs import BROWSER, OPTIONS, combined_line, read_all
 GOOGLE = "https://www.google.com/search?q=hello+world&ie=UTF-8"
 MOMENT = datetime.datetime(2012, 2, 10, 21, 42, 7, tzinfo=datetime.UTC)
 
-FATES = [
+OUTCOMES = [
     pytest.param({}, "used", id="page view"),
     pytest.param({"status": "304"}, "used", id="not modified"),
     pytest.param({"request": "GET /a"}, "used", id="HTTP/0.9"),
@@ -62,12 +62,12 @@ FATES = [
 ]
 
 
-@pytest.mark.parametrize(("parts", "fate"), FATES)
-def test_each_line_has_its_fate(parts: dict[str, str], fate: str) -> None:
+@pytest.mark.parametrize(("parts", "result"), OUTCOMES)
+def test_each_line_has_one_outcome(parts: dict[str, str], result: str) -> None:
     outcome = read_all("combined", combined_line(**parts).encode("latin-1"))
-    fates = {"used": outcome.used, **outcome.rejected, **outcome.ignored}
-    assert {name: count for name, count in fates.items() if count} == {fate: 1}
-    assert len(outcome.visits) == (fate == "used")
+    counts = {"used": outcome.used, **outcome.rejected, **outcome.ignored}
+    assert {name: count for name, count in counts.items() if count} == {result: 1}
+    assert len(outcome.visits) == (result == "used")
 
 
 def test_a_visit_has_what_the_line_says() -> None:
@@ -231,7 +231,7 @@ def test_json_lines_may_name_their_fields_as_they_like(entry: dict[str, object])
 
 
 @pytest.mark.parametrize(
-    ("line", "fate"),
+    ("line", "result"),
     [
         (b'{"ip": "1.1.1.1"\n', "json-invalid"),
         (b"[1]\n", "not-an-object"),
@@ -246,9 +246,9 @@ def test_json_lines_may_name_their_fields_as_they_like(entry: dict[str, object])
         (b'{"ip":["1.1.1.1"],"path":{"a":1},"time":"2020-01-01T00:00:00Z"}\n', "request-empty"),
     ],
 )
-def test_json_lines_have_their_fates(line: bytes, fate: str) -> None:
+def test_json_lines_have_one_outcome(line: bytes, result: str) -> None:
     outcome = read_all("nginx-json", line)
-    assert {"used": outcome.used, **outcome.rejected, **outcome.ignored}[fate] == 1
+    assert {"used": outcome.used, **outcome.rejected, **outcome.ignored}[result] == 1
 
 
 W3C = (

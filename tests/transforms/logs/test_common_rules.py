@@ -162,15 +162,15 @@ def test_elastic_common_schema(entry: dict[str, Any], without: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "fate"),
+    ("part", "result"),
     [
         ({"http": {"request": {"method": "POST"}}}, "not-get"),
         ({"http": {"response": {"status_code": 404}}}, "status-error"),
         ({"user_agent": {"original": "Googlebot/2.1"}}, "robot"),
     ],
 )
-def test_fates_in_elastic_common_schema(part: dict[str, Any], fate: str) -> None:
-    assert read_all("nginx-json", json.dumps({**ECS, **part}).encode() + b"\n", OPTIONS).ignored == {fate: 1}
+def test_outcomes_in_elastic_common_schema(part: dict[str, Any], result: str) -> None:
+    assert read_all("nginx-json", json.dumps({**ECS, **part}).encode() + b"\n", OPTIONS).ignored == {result: 1}
 
 
 def test_objects_of_an_array_may_stand_on_lines() -> None:
