@@ -15,7 +15,7 @@ from semrank.pipelines.evaluation_ground import Ground
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import REJECTS, TOPICS, conform
 from semrank.transforms.columnar import files
-from semrank.transforms.columnar.arrays import Int64s, column_array, int64s, positions
+from semrank.transforms.columnar.arrays import Int64s, bools, column_array, int64s, positions
 from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.crawls.tables import PARQUET, table_format
 from semrank.transforms.replay.replay import drawn_seeds
@@ -150,7 +150,7 @@ def plan_topics(labels: Labels, ground: Ground, config: EvaluationConfig) -> Pla
     missing = labels.table.filter(pa.array(number < 0))
     rejects = [(STAGE, _NOT_IN_SNAPSHOT, f"{row['topic']}\t{row['url']}") for row in missing.to_pylist()]
     number = np.where(number >= 0, ground.order[number], -1) if len(ground) else number
-    marked = np.asarray(pc.fill_null(column_array(labels.table["is_seed"]), False).to_numpy(zero_copy_only=False))
+    marked = bools(pc.fill_null(labels.table["is_seed"], False))
     names = labels.table["topic"].combine_chunks().dictionary_encode()
     codes = int64s(column_array(names).indices)
     topics = []

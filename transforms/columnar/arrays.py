@@ -71,7 +71,7 @@ def ragged(starts: Int64s, lengths: Int64s) -> tuple[Int64s, Int64s]:
     return owner, np.arange(len(owner), dtype=np.int64) + offsets[owner]
 
 
-def pointers(lengths: Int64s) -> Int64s:
+def pointers(lengths: npt.NDArray[np.integer | np.bool_]) -> Int64s:
     """CSR pointers int64[n + 1] of rows with these lengths."""
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
 
@@ -86,9 +86,9 @@ def entry_rows(indptr: npt.NDArray[np.integer]) -> Int64s:
     return np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
 
 
-def list_column(values: pa.Array, indptr: Int64s) -> pa.ListArray:
-    """A list array from CSR pointers and the values of all rows."""
-    return pa.ListArray.from_arrays(pa.array(indptr, type=pa.int32()), values)
+def list_column(values: pa.Array, indptr: Int64s, nulls: pa.BooleanArray | None = None) -> pa.ListArray:
+    """A list array from CSR pointers and the values of all rows; `nulls` marks rows that are null."""
+    return pa.ListArray.from_arrays(pa.array(indptr, type=pa.int32()), values, mask=nulls)
 
 
 def list_parts(column: pa.Array | pa.ChunkedArray) -> tuple[Int64s, pa.Array]:
@@ -96,6 +96,17 @@ def list_parts(column: pa.Array | pa.ChunkedArray) -> tuple[Int64s, pa.Array]:
     array = column_array(column)
     lengths = int64s(pc.fill_null(pc.list_value_length(array), 0))
     return pointers(lengths), array.flatten()
+
+
+def filter_lists(lists: pa.ListArray, kept: Bools) -> pa.ListArray:
+    """Lists with only some of their values; a null list stays one.
+
+    Args:
+        lists: a list array.
+        kept: whether each value of the lists, one list after another, is kept.
+    """
+    indptr, values = list_parts(lists)
+    return list_column(values.filter(pa.array(kept)), pointers(kept)[indptr], lists.is_null())
 
 
 def is_new_row(*sorted_columns: npt.NDArray[np.integer]) -> Bools:

@@ -330,8 +330,7 @@ def text_words(ids: Int64s, texts: pa.Array, language: str, *, nouns: bool = Fal
     indptr, values = list_parts(lemmas_of(encoded.dictionary, fallback=language, nouns=nouns))
     number = int64s(encoded.indices)
     lengths = np.diff(indptr)[number]
-    owner = np.repeat(np.arange(len(number), dtype=np.int64), lengths)
-    place = np.arange(len(owner), dtype=np.int64) + np.repeat(indptr[number] - (np.cumsum(lengths) - lengths), lengths)
+    owner, place = ragged(indptr[number], lengths)
     words = _Words.of(owner, values)
     occurring = words.number[place]
     return word_counts(ids, owner, words.digests[occurring, 0]), words.table(occurring)

@@ -26,6 +26,7 @@ from semrank.transforms.columnar.arrays import (
     distinct_rows,
     group_starts,
     int64s,
+    pointers,
     positions,
     sort_rows,
 )
@@ -115,7 +116,7 @@ def newest_pages(pages: pa.Table) -> Newest:
         filled = _filled(ordered.select([name]), starts, filling)[name]
         position = merged.schema.get_field_index(name)
         merged = merged.set_column(position, merged.schema.field(position), pc.coalesce(own[name], filled))
-    has_content = borrowed.has_content(ordered).to_numpy()
+    has_content = bools(borrowed.has_content(ordered))
     shown = ordered.take(pa.array(_first_rows(np.where(has_content, filling, -1), starts)))
     return Newest(_without_empty(merged), _sorted_history(earlier), own, shown)
 
@@ -152,7 +153,7 @@ def _filled(ordered: pa.Table, starts: Int64s, fetch: Int64s) -> pa.Table:
     columns: list[pa.ChunkedArray] = []
     for column in ordered.columns:
         array = column_array(column)
-        valid = np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False))
+        valid = bools(pc.is_valid(array))
         columns.append(pa.chunked_array([array.take(pa.array(_first_rows(np.where(valid, fetch, -1), starts)))]))
     return pa.table(columns, schema=ordered.schema)
 
@@ -184,8 +185,7 @@ def _runs(values: pa.Array) -> Int64s:
     """Numbers of the runs of equal values in a sorted array."""
     if not len(values):
         return np.zeros(0, dtype=np.int64)
-    changes = pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)).to_numpy(zero_copy_only=False)
-    return np.concatenate([[0], np.cumsum(changes)]).astype(np.int64)
+    return pointers(bools(pc.not_equal(values.slice(1), values.slice(0, len(values) - 1))))
 
 
 def found_again(pages: pa.Table, history: pa.Table) -> pa.Table:
@@ -309,7 +309,7 @@ def _are_of(captured: pa.Table, captures: pa.Table, rows: Int64s) -> Bools:
     )
     of = np.zeros(len(rows), dtype=np.bool_)
     for visit, capture in pairs:
-        of |= pc.fill_null(pc.equal(column_array(visit), capture), False).to_numpy(zero_copy_only=False)
+        of |= bools(pc.fill_null(pc.equal(column_array(visit), capture), False))
     return of
 
 

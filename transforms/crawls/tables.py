@@ -19,7 +19,7 @@ import pyarrow.json
 
 from semrank.schemas.errors import InputError
 from semrank.schemas.tables import CLICKS, LINKS, PAGES, TableSchema, conform
-from semrank.transforms.columnar.arrays import column_array
+from semrank.transforms.columnar.arrays import bools, column_array, filter_lists, list_parts, places_in_groups
 from semrank.transforms.crawls import page_rows
 from semrank.transforms.crawls.links import MAX_ANCHOR_CHARS
 from semrank.transforms.crawls.pages import DEFAULT_LIMITS, CrawlLimits
@@ -349,12 +349,12 @@ def _settle(
                 rows = rows.set_column(rows.schema.get_field_index("query"), "query", pc.fill_null(column, ""))
             reasons = pc.coalesce(reasons, pc.if_else(missing, f"{_kebab(field.name)}-missing", None))
     rows, ignored = _by_the_rules(builder, expected, rows)
-    for told in pc.value_counts(ignored.filter(pc.is_null(reasons)).drop_null()).to_pylist():
-        builder.ignore(told["values"], told["counts"])
+    for reason in pc.value_counts(ignored.filter(pc.is_null(reasons)).drop_null()).to_pylist():
+        builder.ignore(reason["values"], reason["counts"])
     good = pc.and_(pc.is_null(reasons), pc.is_null(ignored))
     builder.add(expected.name, rows.filter(good))
     builder.use(int(pc.sum(good).as_py() or 0))
-    bad = np.flatnonzero(reasons.is_valid().to_numpy(zero_copy_only=False))
+    bad = np.flatnonzero(bools(reasons.is_valid()))
     for row, reason in zip(bad.tolist(), reasons.take(pa.array(bad)).to_pylist(), strict=True):
         builder.reject(reason, quote_row(row))
 
@@ -380,17 +380,13 @@ def _ranked(builder: BatchBuilder, rows: pa.Table, column: pa.Int32Array) -> tup
 
 def _bounded_words(builder: BatchBuilder, words: pa.ListArray) -> pa.ListArray:
     """The lists without nulls, surplus words and words that are too long; the latter two are counted."""
-    flat = words.flatten()
-    starts = np.concatenate([[0], np.cumsum(pc.fill_null(pc.list_value_length(words), 0).to_numpy(), dtype=np.int64)])
-    place = np.arange(len(flat)) - np.repeat(starts[:-1], np.diff(starts))
-    valid = flat.is_valid().to_numpy(zero_copy_only=False)
-    short = pc.fill_null(pc.less_equal(pc.utf8_length(flat), MAX_KEYWORD_CHARS), False).to_numpy(zero_copy_only=False)
-    kept = short & (place < MAX_KEYWORDS)
+    indptr, values = list_parts(words)
+    place = places_in_groups(indptr[:-1], len(values))
+    kept = bools(pc.fill_null(pc.less_equal(pc.utf8_length(values), MAX_KEYWORD_CHARS), False)) & (place < MAX_KEYWORDS)
     if kept.all():
         return words
-    builder.count("keywords-cut", int(np.count_nonzero(valid & ~kept)))
-    offsets = np.concatenate([[0], np.cumsum(kept, dtype=np.int64)])[starts].astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), flat.filter(pa.array(kept)), mask=words.is_null())
+    builder.count("keywords-cut", int(np.count_nonzero(bools(values.is_valid()) & ~kept)))
+    return filter_lists(words, kept)
 
 
 def _kebab(name: str) -> str:

@@ -25,11 +25,11 @@ from semrank.transforms.columnar.arrays import (
     Int64s,
     bools,
     column_array,
-    group_lengths,
     group_starts,
     int64s,
     members,
     optional_int64s,
+    places_in_groups,
     positions,
     row_keys,
     sum_rows,
@@ -190,9 +190,7 @@ def best_of_groups(rows: pa.Table, group: Int64s, limit: int | Int64s) -> pa.Tab
     """
     order = rank_order(rows["priority"].to_numpy(), rows["url"])
     order = order[np.argsort(group[order], kind="stable")]
-    starts = group_starts(group[order])
-    lengths = group_lengths(starts, len(order))
-    place = np.arange(len(order)) - np.repeat(starts, lengths)
+    place = places_in_groups(group_starts(group[order]), len(order))
     return rows.take(pa.array(order[place < (limit if isinstance(limit, int) else limit[order])]))
 
 

@@ -56,7 +56,7 @@ from semrank.transforms.columnar.arrays import (
     Bools,
     Float64s,
     Int64s,
-    column_array,
+    bools,
     concatenate,
     entry_rows,
     int64s,
@@ -283,7 +283,7 @@ def _object_counts(objects: pa.Table, context: str, known: Collection) -> sparse
     counts = int64s(list_parts(objects[f"{context}_counts"])[1])
     shape = (objects.num_rows, len(known.vocabulary.documents))
     own = sparse.csr_array((counts, int64s(words), indptr), shape=shape)
-    seeds = np.flatnonzero(column_array(objects["seed"]).to_numpy(zero_copy_only=False))
+    seeds = np.flatnonzero(bools(objects["seed"]))
     asked = (np.repeat(seeds, len(known.query)), np.tile(known.query, len(seeds)))
     together = sparse.csr_array(own + sparse.csr_array((np.ones(len(asked[0]), dtype=np.int64), asked), shape=shape))
     together.sort_indices()
@@ -375,7 +375,7 @@ class ContextLattices:
         words = text_ids(known.vocabulary.words.take(pa.array(self.used)))
         self.lattice = ObjectLattice(self.values, words)
         centre = self.lattice.centre
-        seeds = int(column_array(objects["seed"]).to_numpy(zero_copy_only=False).sum())
+        seeds = int(bools(objects["seed"]).sum())
         if objects.num_rows > seeds:
             own = ObjectLattice(self.values[:seeds], words)
             centre = (own.centre + FEEDBACK * centre) / (1.0 + FEEDBACK)

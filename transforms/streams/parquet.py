@@ -12,7 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from semrank.transforms.columnar.arrays import Bools, Int64s, column_array, int64s
+from semrank.transforms.columnar.arrays import (
+    Bools,
+    Int64s,
+    bools,
+    column_array,
+    int64s,
+    list_column,
+    list_parts,
+    pointers,
+)
 from semrank.transforms.columnar.damage import BATCH_MEMORY, UNREADABLE, open_parquet, unreadable
 from semrank.transforms.streams.batch import DEFAULT_MAX_RECORD_BYTES, MAX_REJECT_CHARS
 
@@ -210,13 +219,12 @@ def _is_text_list(dtype: pa.DataType) -> bool:
 def _text_lengths(column: pa.Array) -> Int64s | None:
     """Decoded bytes of each row's texts, int64[n]; None for a column without texts."""
     if _is_list(column.type):
-        words = _text_lengths(column.flatten())
+        indptr, values = list_parts(column)
+        words = _text_lengths(values)
         if words is None:
             return None
-        counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-        total = np.concatenate([[0], np.cumsum(words)])
-        ends = np.cumsum(counts, dtype=np.int64)
-        return np.asarray(total[ends] - total[ends - counts], dtype=np.int64)
+        total = pointers(words)
+        return total[indptr[1:]] - total[indptr[:-1]]
     texts = column.dictionary if pa.types.is_dictionary(column.type) else column
     if not _is_text(texts.type):
         return None
@@ -284,9 +292,8 @@ def _plain(column: pa.Array) -> pa.Array:
         return _plain_texts(column)
     if not (_is_list(column.type) and pa.types.is_dictionary(column.type.value_type)):
         return column
-    counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-    offsets = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), _plain_texts(column.flatten()), mask=column.is_null())
+    indptr, values = list_parts(column)
+    return list_column(_plain_texts(values), indptr, column.is_null())
 
 
 def _plain_texts(column: pa.DictionaryArray) -> pa.Array:
@@ -296,15 +303,15 @@ def _plain_texts(column: pa.DictionaryArray) -> pa.Array:
     thousand times too much, so the texts are concatenated here.
     """
     texts = column.dictionary.cast(pa.large_binary())
-    lengths = pc.fill_null(pc.binary_length(texts).take(column.indices), 0).to_numpy(zero_copy_only=False)
+    lengths = int64s(pc.fill_null(pc.binary_length(texts).take(column.indices), 0))
     size = int(lengths.sum())
     if len(column) * texts.nbytes <= _SKEW * max(1, len(texts)) * (size + READ_BYTES):
         return column.dictionary_decode()
     used, places = np.unique(column.indices.drop_null().to_numpy(), return_inverse=True)
     values = texts.take(pa.array(used)).to_pylist()
     content = b"".join([values[place] or b"" for place in places.tolist()])
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    nulls = pc.is_null(column, nan_is_null=False).to_numpy(zero_copy_only=False)
+    offsets = pointers(lengths).astype(np.int32)
+    nulls = bools(pc.is_null(column, nan_is_null=False))
     valid = pa.py_buffer(np.packbits(~nulls, bitorder="little").tobytes())
     return pa.StringArray.from_buffers(len(column), pa.py_buffer(offsets.tobytes()), pa.py_buffer(content), valid)
 
@@ -313,15 +320,10 @@ def _mended(column: pa.Array) -> tuple[pa.Array, Bools]:
     """A column of texts or lists of texts with U+FFFD for invalid UTF-8, and whether each row had any, bool[n]."""
     if _is_list(column.type):
         column = column.cast(pa.list_(column.type.value_type))
-        words, damaged = _mended(column.flatten())
-        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-        ends = np.cumsum(lengths, dtype=np.int64)
-        offsets = np.concatenate([[0], ends]).astype(np.int32)
-        before = np.concatenate([[0], np.cumsum(damaged, dtype=np.int64)])
-        return (
-            pa.ListArray.from_arrays(pa.array(offsets), words, mask=column.is_null()),
-            before[ends] > before[ends - lengths],
-        )
+        indptr, values = list_parts(column)
+        words, damaged = _mended(values)
+        before = pointers(damaged)[indptr]
+        return list_column(words, indptr, column.is_null()), before[1:] > before[:-1]
     values = column.cast(pa.binary()).to_pylist()
     texts = [None if value is None else value.decode("utf-8", "replace") for value in values]
     changed = [text is not None and text.encode() != value for text, value in zip(texts, values, strict=True)]

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from urllib.parse import unquote_plus
 
 import can_ada
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from semrank.transforms.columnar.arrays import bools, filter_lists
 from semrank.transforms.streams.parameters import NO_RULES, ParameterRules, without_noise
 from semrank.transforms.streams.texts import well_formed
 
@@ -199,9 +199,4 @@ def url_words(urls: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def _without_empty(words: pa.ListArray) -> pa.ListArray:
     """The lists without their empty strings."""
-    flat = words.flatten()
-    kept = pc.not_equal(flat, "")
-    before = np.concatenate([[0], np.cumsum(kept.to_numpy(zero_copy_only=False), dtype=np.int64)])
-    lengths = pc.fill_null(pc.list_value_length(words), 0).to_numpy(zero_copy_only=False)
-    offsets = before[np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])].astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), flat.filter(kept), mask=words.is_null())
+    return filter_lists(words, bools(pc.not_equal(words.flatten(), "")))

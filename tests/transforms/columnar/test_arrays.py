@@ -16,6 +16,7 @@ from semrank.transforms.columnar.arrays import (
     bounded_slices,
     distinct_rows,
     entry_rows,
+    filter_lists,
     group_lengths,
     group_starts,
     group_sums,
@@ -69,6 +70,14 @@ def test_lists_and_pointers(lists: list[list[int] | None], skipped: int) -> None
     known = [members or [] for members in lists[skipped:]]
     assert indptr.tolist() == pointers(int64([len(row) for row in known])).tolist()
     assert list_column(values, indptr).to_pylist() == known
+
+
+@given(st.lists(st.none() | st.lists(SMALL, max_size=3), max_size=8), st.integers(0, 3))
+def test_lists_keep_some_of_their_values(lists: list[list[int] | None], skipped: int) -> None:
+    column = pa.array(lists, pa.list_(pa.int64())).slice(skipped)
+    kept = np.array([value > 0 for members in lists[skipped:] for value in members or []], dtype=np.bool_)
+    expected = [members and [value for value in members if value > 0] for members in lists[skipped:]]
+    assert filter_lists(column, kept).to_pylist() == expected
 
 
 @given(st.lists(SMALL | WIDE), st.lists(SMALL | WIDE))
