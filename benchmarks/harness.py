@@ -31,7 +31,7 @@ from typing import Any, NoReturn, TypedDict
 import benchmarks
 from benchmarks.watch import Watch
 
-_SUPPORT = {"calibration", "contest", "generate", "guard", "harness", "harvest_chart", "watch"}
+_SUPPORT = {"calibration", "contest", "generate", "guard", "harness", "harvest_chart", "labels_known", "watch"}
 """Modules of the package that are no benchmarks."""
 
 _OWN = {"benchmarks", "semrank"}
