@@ -26,12 +26,12 @@ LONGEST = tuple(
         *("faults/test_hostile", "faults/test_damaged_folders", "transforms/similarity/test_concept_similarity"),
         *("pipelines/test_memory", "docs/test_commands", "pipelines/test_determinism", "faults/test_crash_safety"),
         *("pipelines/local/test_local_runs", "transforms/logs/test_formats", "transforms/ranking/test_focused"),
-        *("transforms/lattice/test_closed_sets", "benchmarks/test_local_runner", "transforms/context/test_describe"),
+        *("transforms/lattice/test_closed_sets", "transforms/context/test_describe"),
         *("faults/test_numbers", "benchmarks/test_ranking", "transforms/ranking/test_topic_lattice"),
-        *("docs/test_extending", "fuzz/test_growth", "pipelines/test_report", "transforms/ranking/test_graph_rankers"),
+        *("fuzz/test_growth", "pipelines/test_report", "transforms/ranking/test_graph_rankers"),
     )
 )
-"""Files whose tests take longest, 15 to 60 s each; they run first, so that no worker waits for one at the end."""
+"""Files whose tests take longest, 10 to 60 s each; they run first, so that no worker waits for one at the end."""
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -10,21 +10,11 @@ from typing import NamedTuple
 import pytest
 
 from tests.conftest import LONGEST
-from tests.support.sources import ROOT, paths
+from tests.support.sources import BEAM_MODULES, ROOMS, ROOT, paths
 
 CHECKOUT = ("schemas", "transforms", "pipelines", "benchmarks", "deploy", "docs", "examples", "tests")
 """Folders with Python code."""
 
-ROOMS = (
-    *("columnar", "streams", "logs", "crawls", "weblog", "context", "lattice", "similarity", "ranking", "frontier"),
-    *("replay", "samples"),
-)
-"""The rooms of `transforms`, upstream first."""
-
-BEAM_MODULES = {f"transforms/columnar/{name}.py" for name in ("coder", "files", "objects")} | {
-    path.relative_to(ROOT).as_posix() for room in ROOMS for path in (ROOT / "transforms" / room).glob("*beam.py")
-}
-"""Where Beam may be imported besides `pipelines`: the steps, the coder, and the file systems."""
 
 REACH_BEAM = {
     "transforms/columnar/parquet.py": "writes through Beam's file systems",
@@ -96,6 +86,12 @@ def test_packages_are_imported_by_their_full_name(path: str) -> None:
     """Under two names a module would be loaded twice, with two classes of each exception."""
     names = {name.split(".")[0] for name in module_of(path).full_imports}
     assert not names & {"schemas", "transforms", "pipelines"}
+
+
+@pytest.mark.parametrize("path", paths("tests"))
+def test_tests_import_no_other_tests(path: str) -> None:
+    """Helpers that several share are in `tests/support`."""
+    assert not [name for name in module_of(path).imports() if name.startswith("tests.") and ".test_" in name]
 
 
 @pytest.mark.parametrize("path", MODULES)

@@ -10,7 +10,7 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks import guard
 from benchmarks.harness import Result, benchmark_names, compare, without_peer
-from tests.benchmarks.test_harness import install
+from tests.support.benchmarks import install
 
 
 def fruit(ours: float, cpu_ratio: float | None = None, **counts: int) -> Result:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -26,6 +25,7 @@ from benchmarks.harness import (
     table_lines,
     without_peer,
 )
+from tests.support.benchmarks import install
 
 MEGABYTE = 1 << 20
 
@@ -74,14 +74,6 @@ def wait_for_child() -> None:
 
 def fail() -> None:
     raise ValueError("expected a peach")
-
-
-def install(monkeypatch: pytest.MonkeyPatch, name: str, run: object) -> None:
-    """A benchmark of this name."""
-    module = ModuleType(f"benchmarks.{name}")
-    module.__dict__["run"] = run
-    monkeypatch.setitem(sys.modules, f"benchmarks.{name}", module)
-    monkeypatch.setattr(command, "benchmark_names", lambda: [name])
 
 
 def test_each_side_is_measured_in_a_process_of_its_own() -> None:
@@ -234,16 +226,6 @@ def test_one_failure_leaves_the_others_their_results(
     assert [(result["name"], result["met"]) for result in written] == [("nut", None), ("pear", True)]
     assert "expected a peach" in written[0]["note"]
     assert "ValueError" in capsys.readouterr().err
-
-
-def test_the_search_for_faults_is_run_by_name_alone(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    install(monkeypatch, "soak", lambda: [without_peer("soak", "", None, "long")])
-    assert command.main([]) == 0
-    assert "long" not in capsys.readouterr().out
-    assert command.main(["soak"]) == 0
-    assert "long" in capsys.readouterr().out
 
 
 def test_an_unknown_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,8 +20,7 @@ from requests.auth import HTTPDigestAuth
 
 from semrank.pipelines.cli import main
 from tests.crawlers.pages_server import HOST, PagesServer
-from tests.pipelines.test_export import write_round
-from tests.support.frontiers import frontier
+from tests.support.frontiers import frontier, write_round
 
 HEAP = "-Xmx512m"
 START_SECONDS = 90

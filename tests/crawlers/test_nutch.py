@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 
 from semrank.pipelines.cli import main
-from tests.pipelines.test_export import write_round
-from tests.support.frontiers import frontier
+from tests.support.frontiers import frontier, write_round
 
 _EXTENSION_POINTS = """
 <plugin id="nutch-extensionpoints" name="extension points" version="1">

@@ -14,8 +14,7 @@ from semrank.pipelines.cli import main
 from semrank.pipelines.sample_server import SampleServer
 from semrank.transforms.samples.sample_web import sample_pages
 from tests.crawlers.scrapy_crawl import crawl
-from tests.pipelines.test_export import write_round
-from tests.support.frontiers import frontier
+from tests.support.frontiers import frontier, write_round
 
 scrapy = pytest.importorskip("scrapy")
 pytest.importorskip("warcio")

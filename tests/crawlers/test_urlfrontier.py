@@ -10,8 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from semrank.pipelines.cli import main
-from tests.pipelines.test_export import write_round
-from tests.support.frontiers import frontier, host
+from tests.support.frontiers import frontier, host, write_round
 
 READER = Path(__file__).with_name("ReadUrlItems.java")
 URLS = [

@@ -9,7 +9,7 @@ import pytest
 
 from docs.architecture import PAGE, drawing, with_drawing
 from tests.support.sample import ingest_sample
-from tests.test_house import BEAM_MODULES, ROOMS
+from tests.support.sources import BEAM_MODULES, ROOMS
 
 TEXT = PAGE.read_text(encoding="utf-8")
 

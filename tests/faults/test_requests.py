@@ -21,16 +21,17 @@ from semrank.pipelines.cli import main
 from semrank.schemas.errors import InputError
 from semrank.transforms.streams import download as module
 from semrank.transforms.streams.download import DownloadError, Policy, download, file_name, shown_url
-from tests.support.servers import dripping_server
+from tests.support.servers import CONTENT, HASTY, Site, dripping_server, served
 from tests.support.sources import modules
-from tests.transforms.streams import test_download
-from tests.transforms.streams.test_download import CONTENT, HASTY, Site
-
-site = test_download.site
-"""The server of the tests of downloads."""
 
 SECRET = "hunter2hunter2"
 PATH = "/data/set.tar.gz"
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with served() as known:
+        yield known
 
 
 def allowing(*hosts: str) -> Policy:

@@ -20,11 +20,20 @@ import rdflib
 import zstandard
 
 from semrank.transforms.ranking.ontology_formats import format_ontology, shipped_ontology
-from tests.support.crawls import HTML, arc, http, members, warc
-from tests.transforms.crawls.test_crawl_formats import HERITRIX, NUTCH_HEADER, nutch_json, nutch_line
-from tests.transforms.crawls.test_wat_wet import HTML as WAT_HTML
-from tests.transforms.crawls.test_wat_wet import envelope
-from tests.transforms.logs.test_formats import SAMPLES, sample
+from tests.support.crawls import (
+    HERITRIX,
+    HTML,
+    NUTCH_HEADER,
+    WAT_HTML,
+    arc,
+    envelope,
+    http,
+    members,
+    nutch_json,
+    nutch_line,
+    warc,
+)
+from tests.support.log_samples import SAMPLES, sample
 
 CORPUS = Path(__file__).with_name("corpus")
 

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from semrank.pipelines.cli import main
 from semrank.pipelines.crawl import crawl_figures, round_figures
 from semrank.schemas.errors import InputError
-from tests.pipelines.test_report import data_of, in_browser
+from tests.support.browser import data_of, in_browser
 from tests.support.sample import ingest_sample
 
 DASHBOARD = Path(__file__).resolve().parents[2] / "deploy" / "grafana" / "semrank.json"

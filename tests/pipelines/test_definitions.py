@@ -2,56 +2,22 @@
 
 from __future__ import annotations
 
-import datetime
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from semrank.pipelines import rank
 from semrank.pipelines.cli import main
-from tests.pipelines.test_rank import P13_KEYWORDS, START, url
 from tests.support.definitions import Hierarchy, Options, concepts, intension, rank_oracle
+from tests.support.p13_web import P13_KEYWORDS, random_web, url
 from tests.support.snapshots import read_rows, write_snapshot
-
-WORDS = ["ant", "bee", "cat", "dog", "eel", "fox"]
 
 PROFILES = {
     "paper-2013": Options(),
     "paper-2008": Options(weight=None),
     "formica-2006": Options(intension_norm="max", extension="objects"),
 }
-
-
-def random_web(seed: int) -> tuple[list[Any], list[Any], list[Any], list[str]]:
-    """Pages, links, clicks and seeds of a small web; words without clicks, pages without words and circles occur."""
-    draw = random.Random(seed)
-    queue = [url(number) for number in range(draw.choice([1, 2, 3, 4]))]
-    others = [url(number) for number in range(10, 10 + draw.randint(2, 6))]
-    everything = queue + others
-    pages = [{"url": page, "keywords": draw.sample(WORDS, draw.choice([0, 1, 2, 3, 4]))} for page in everything]
-    links: list[dict[str, Any]] = [{"source_url": queue[0], "target_url": others[0]}]
-    for _ in range(draw.randint(3, 25)):
-        ends = {"source_url": draw.choice(everything), "target_url": draw.choice(everything)}
-        links.append({**ends, "nofollow": draw.choice([None, False, False, True])})
-    clicks = []
-    for step in range(draw.randint(0, 40)):
-        words = draw.sample(WORDS[:-1], draw.choice([1, 1, 2, 3]))
-        clicks.append(
-            {
-                "user_id": draw.choice("abc"),
-                "user_group": draw.choice([None, "g", "h"]) if seed % 2 else None,
-                "session_id": draw.choice([None, "s"]),
-                "query": " ".join(sorted(words)),
-                "keywords": words,
-                # No two clicks have the same time, so that their order is given.
-                "clicked_at": START
-                + datetime.timedelta(seconds=draw.choice([60, 1799, 1801]) * step, microseconds=step),
-                "url": draw.choice(everything),
-            }
-        )
-    return pages, links, clicks, queue
 
 
 def options_of(seed: int, options: Options) -> tuple[Options, list[str]]:

@@ -13,29 +13,17 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
 from semrank.pipelines.cli import main
-from semrank.transforms.columnar import files
 from semrank.transforms.frontier.exports.targets import HERITRIX_ENDINGS, TARGETS
-from tests.support.frontiers import frontier
+from tests.support.frontiers import frontier, write_round
 from tests.transforms.frontier.exports import readers
 
 COUNT = 400
 
 NOBODY = 65_534
 """Id of the user without rights of its own."""
-
-
-def write_round(folder: Path, table: pa.Table, *, rows: int = 150, finished: bool = True) -> str:
-    """A round that holds nothing but a frontier, in files of so many rows."""
-    (folder / "frontier").mkdir(parents=True)
-    for number, start in enumerate(range(0, max(table.num_rows, 1), rows)):
-        pq.write_table(table.slice(start, rows), folder / "frontier" / f"part-{number:05d}.parquet")
-    if finished:
-        files.write_manifest(str(folder), {"kind": "round", "rows": {"frontier": table.num_rows}})
-    return str(folder)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -20,49 +19,8 @@ from semrank.pipelines.config import RoundConfig
 from semrank.pipelines.queue import queue_from_seeds
 from semrank.pipelines.runtime import DEFAULT_RUNNER
 from semrank.transforms.lattice import bundles, mining
+from tests.support.p13_web import P13_CLICKS, P13_LINKS, P13_PAGES, url
 from tests.support.snapshots import read_rows, write_snapshot
-
-HOST = "https://example.org"
-START = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
-
-P13_KEYWORDS = {
-    1: ["internet", "spider"],
-    2: ["spider", "ontology"],
-    3: ["internet", "spider", "ontology"],
-    4: ["web page", "information", "spider"],
-    5: ["internet", "technology", "network", "web page", "spider"],
-    6: ["internet", "technology", "network", "web page"],
-    7: ["technology", "network", "information", "spider"],
-    8: ["technology", "web page", "information", "spider"],
-}
-"""The contexts of P13 Example 5: U1 to U3 are the queue, U4 to U8 the current URLs."""
-
-
-def url(number: int) -> str:
-    return f"{HOST}/u{number}"
-
-
-def link(source: int, target: int, **more: Any) -> dict[str, Any]:
-    return {"source_url": url(source), "target_url": url(target), **more}
-
-
-def click(user: str, words: list[str], target: int, minute: int, **more: Any) -> dict[str, Any]:
-    when = START + datetime.timedelta(minutes=minute)
-    given = {"user_id": user, "query": " ".join(words), "keywords": words, "clicked_at": when}
-    return {**given, "url": url(target), **more}
-
-
-P13_PAGES = [{"url": url(number), "keywords": words} for number, words in P13_KEYWORDS.items()]
-P13_LINKS = [link(1, 8), link(3, 5), link(2, 4), link(2, 6), link(2, 7), link(5, 2), link(4, 4), link(1, 2)]
-P13_CLICKS = [
-    click("a", ["internet", "spider"], 3, 0),
-    click("a", ["internet", "spider"], 4, 1),
-    click("b", ["internet", "spider"], 3, 0),
-    click("b", ["internet", "spider"], 5, 29),
-    click("c", ["technology"], 7, 0, user_group="readers"),
-    click("d", ["network"], 7, 9, user_group="readers"),
-    click("d", ["web page"], 5, 9),
-]
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import re
-import subprocess
 from html.parser import HTMLParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,7 +17,7 @@ import pytest
 
 from semrank.pipelines.cli import main
 from semrank.schemas.tables import CURVE, SUMMARY, SWEEP
-from tests.support.browser import CHROMIUM, QUIET
+from tests.support.browser import browse, data_of, in_browser, with_script
 from tests.support.sample import ingest_sample
 
 
@@ -40,12 +37,6 @@ def page_of(place: Path, name: str) -> str:
     if not page.exists():
         assert main(["report", "--round", str(place / name), "--output", str(page), "--quiet"]) == 0
     return page.read_text(encoding="utf-8")
-
-
-def data_of(page: str) -> dict[str, Any]:
-    found = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
-    assert found
-    return dict(json.loads(found[1]))
 
 
 def test_a_page_tells_what_the_manifest_tells(place: Path) -> None:
@@ -115,30 +106,6 @@ def test_a_page_needs_nothing_else(place: Path) -> None:
     assert outside.fetched == []
     assert "@import" not in page
     assert "default-src 'none'" in page
-
-
-def in_browser(page: str, script: str, folder: Path) -> str:
-    """The page's content after a script ran in it."""
-    file = folder / "page.html"
-    file.write_text(with_script(page, script), encoding="utf-8")
-    return browse(file.as_uri(), folder)
-
-
-def with_script(page: str, script: str) -> str:
-    """The page with one more script, which its policy allows by its hash beside the page's own."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    allowed = page.replace("script-src '", f"script-src 'sha256-{digest}' '", 1)
-    assert allowed != page
-    return allowed.replace("</body>", f"<script>{script}</script></body>")
-
-
-def browse(address: str, folder: Path, *options: str) -> str:
-    """The content of what is at an address."""
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine")
-    command = [CHROMIUM, "--headless", "--no-sandbox", *QUIET, f"--user-data-dir={folder / 'user'}", "--dump-dom"]
-    shown = subprocess.run([*command, *options, address], capture_output=True, text=True, timeout=120, check=True)
-    return shown.stdout
 
 
 class _Counter(BaseHTTPRequestHandler):

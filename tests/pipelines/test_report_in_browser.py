@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from semrank.pipelines.cli import main
-from tests.pipelines.test_report import data_of
-from tests.support.browser import Page, opened
+from tests.support.browser import Page, data_of, opened
 from tests.support.sample import ingest_sample
 
 ROWS = "[...document.querySelectorAll('#top tr.row')]"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from semrank.pipelines.cli import main
-from tests.pipelines.test_rank import P13_CLICKS, P13_LINKS, P13_PAGES, START, link, url
+from tests.support.p13_web import P13_CLICKS, P13_LINKS, P13_PAGES, START, link, url
 from tests.support.snapshots import read_rows, write_snapshot
 
 LINKS = [*P13_LINKS, link(5, 9), link(8, 10), link(9, 11)]

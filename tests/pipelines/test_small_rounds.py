@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from semrank.pipelines import rank
 from semrank.pipelines.cli import main
 from semrank.transforms.lattice import mining
-from tests.pipelines.test_rank import P13_CLICKS, P13_LINKS, P13_PAGES, url
 from tests.support.definitions import Hierarchy, Options, Oracle, rank_oracle
+from tests.support.p13_web import P13_CLICKS, P13_LINKS, P13_PAGES, url
 from tests.support.snapshots import read_rows, write_snapshot
 from tests.support.strategies import HOST, START, WORDS, SmallSnapshot, small_snapshots
 

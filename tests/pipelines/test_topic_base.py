@@ -20,8 +20,8 @@ from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.ranking.topic_lattice import nearest_of_facts
 from semrank.transforms.replay.semrank_local import ClickLog, SemRankCrawler, SemRankWeb
 from semrank.transforms.replay.web import Web
-from tests.pipelines.test_rank import START, url
 from tests.support.definitions import Options, rank_oracle
+from tests.support.p13_web import START, url
 from tests.support.snapshots import read_rows, table_of, write_snapshot
 
 WORDS = [f"{first}{second}ord" for first in "abcdefg" for second in "wxyz"]

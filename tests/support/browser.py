@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -131,3 +133,33 @@ def opened(address: str, folder: Path) -> Iterator[Page]:
     finally:
         process.kill()
         process.wait(timeout=30)
+
+
+def data_of(page: str) -> dict[str, Any]:
+    found = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
+    assert found
+    return dict(json.loads(found[1]))
+
+
+def in_browser(page: str, script: str, folder: Path) -> str:
+    """The page's content after a script ran in it."""
+    file = folder / "page.html"
+    file.write_text(with_script(page, script), encoding="utf-8")
+    return browse(file.as_uri(), folder)
+
+
+def with_script(page: str, script: str) -> str:
+    """The page with one more script, which its policy allows by its hash beside the page's own."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    allowed = page.replace("script-src '", f"script-src 'sha256-{digest}' '", 1)
+    assert allowed != page
+    return allowed.replace("</body>", f"<script>{script}</script></body>")
+
+
+def browse(address: str, folder: Path, *options: str) -> str:
+    """The content of what is at an address."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    command = [CHROMIUM, "--headless", "--no-sandbox", *QUIET, f"--user-data-dir={folder / 'user'}", "--dump-dom"]
+    shown = subprocess.run([*command, *options, address], capture_output=True, text=True, timeout=120, check=True)
+    return shown.stdout

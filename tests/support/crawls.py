@@ -1,9 +1,10 @@
-"""Makes records of crawl archives, good and bad, for the tests of this folder."""
+"""Records of crawls in their formats, good and bad."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import json
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -81,3 +82,100 @@ def together(batches: Iterable[SourceBatch]) -> dict[str, Any]:
         **total,
         **{name: rows.get(name, []) for name in ("pages", "links", "clicks", "aliases", "history", "rejects")},
     }
+
+
+URL = "http://example.com/page"
+
+NUTCH_HEADER = (
+    "Url,Status code,Status name,Fetch Time,Modified Time,Retries since fetch,Retry interval seconds,"
+    "Retry interval days,Score,Signature,Metadata"
+)
+
+
+def nutch_line(
+    url: str = URL,
+    status: str = "db_fetched",
+    due: str = "Sun Mar 31 14:00:00 CEST 2024",
+    signature: str = "0a1b",
+    metadata: str = "_pst_:success(1), lastModified=0|||Content-Type:text/html|||",
+) -> str:
+    return f'"{url}",2,"{status}",{due},Thu Jan 01 01:00:00 CET 1970,0,2592000.0,30.0,1.5,"{signature}","{metadata}"'
+
+
+def nutch_json(**changes: Any) -> str:
+    return json.dumps(
+        {
+            "url": URL,
+            "statusCode": 2,
+            "statusName": "db_fetched",
+            "fetchTime": "Sun Mar 31 12:00:00 UTC 2024",
+            "retryIntervalSeconds": 2592000,
+            "signature": "0a1b",
+            "metadata": {"_pst_": "success(1), lastModified=0"},
+            **changes,
+        }
+    )
+
+
+HERITRIX = [
+    "2024-03-01T12:00:01.000Z   200       1299 http://example.com/robots.txt LP http://example.com/ text/plain #014"
+    " 20240301120000000+225 sha1:A - -",
+    "2024-03-01T12:00:01.000Z   200      15829 http://example.com/page L http://example.com/ text/html #025"
+    " 20240301120000500+922 sha1:B - -",
+    "2024-03-01T12:00:02.000Z   302        210 http://example.com/old LL http://example.com/page text/html #1"
+    " 20240301120001000+9 sha1:C - -",
+    "2024-03-01T12:00:03.000Z   200        210 http://example.com/new LLR http://example.com/old text/html #1"
+    ' 20240301120002000+9 sha1:D - duplicate:digest,200 {"contentSize":210}',
+    "2024-03-01T12:00:04.000Z   200        210 http://example.com/i.png LE http://example.com/page image/png #1"
+    " 20240301120003000+9 sha1:E - -",
+    "2024-03-01T12:00:05.000Z    -2          - http://down.example/ LL http://example.com/page unknown #1 - - - -",
+    "2024-03-01T12:00:05.000Z   404         10 http://example.com/gone - - text/html #1 20240301120004000+9 sha1:F - -",
+    "2024-03-01T12:00:05.000Z     1         50 dns:example.com P http://example.com/ text/dns #1"
+    " 20240301120004000+9 sha1:G - -",
+    "2024-03-01T12:00:06.000Z   500         10 http://example.com/oops - - text/html #1 20240301120004000+9 - - -",
+    "no log line",
+    "2024-03-01T12:00:07.000Z   200 10 http://a..b/ L http://example.com/ text/html #1 20240301120004000+9 - - -",
+]
+
+
+def envelope(
+    kind: str = "response",
+    url: str | None = URL,
+    status: Any = "200",
+    headers: dict[str, Any] | None = None,
+    html: dict[str, Any] | None = None,
+) -> bytes:
+    about = {"WARC-Type": kind, "WARC-Date": "2024-03-01T12:00:00Z", "WARC-Payload-Digest": "sha1:A"}
+    if url is not None:
+        about["WARC-Target-URI"] = url
+    http: dict[str, Any] = {
+        "Response-Message": {"Status": status},
+        "Headers": {"Content-Type": "text/html"} if headers is None else headers,
+    }
+    if html is not None:
+        http["HTML-Metadata"] = html
+    content = {
+        "Container": {},
+        "Envelope": {"WARC-Header-Metadata": about, "Payload-Metadata": {"HTTP-Response-Metadata": http}},
+    }
+    return warc(json.dumps(content).encode(), url, kind="metadata", content_type="application/json")
+
+
+WAT_HTML = {
+    "Head": {
+        "Title": " A\ntitle ",
+        "Base": "/base/",
+        "Metas": [{"name": "robots", "content": "nofollow"}, {"http-equiv": "Refresh", "content": "0;url=/r"}, "odd"],
+        "Link": [{"path": "LINK@/href", "url": "/c", "rel": "canonical"}],
+    },
+    "Links": [
+        {"path": "A@/href", "url": "one", "text": " First  link "},
+        {"path": "AREA@/href", "url": "/two", "alt": "an area"},
+        {"path": "IMG@/src", "url": "/picture.png"},
+        {"path": "A@/href", "url": "#top"},
+        {"path": "A@/href", "url": "mailto:a@example.com"},
+        {"path": "A@/href", "url": "http://["},
+        {"path": "A@/href"},
+        "odd",
+    ],
+}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from semrank.schemas.tables import FRONTIER, conform
+from semrank.transforms.columnar import files
 
 NASTY = "\t\n\r\x0b\x0c\x00\x1c\x7f\x85 \u00a0\u2028\u3000\"'\\,;=#%&?/:|{}<>\u00e9\u6587\U0001f600ab1"
 """Characters that mean something to one format or another."""
@@ -76,3 +79,13 @@ def pieces(table: pa.Table, cuts: Sequence[int]) -> list[pa.Table]:
     """A table cut into parts at the row numbers given, which may be beyond its end."""
     places = sorted({0, table.num_rows, *(min(cut, table.num_rows) for cut in cuts)})
     return [table.slice(start, end - start) for start, end in pairwise(places)] or [table]
+
+
+def write_round(folder: Path, table: pa.Table, *, rows: int = 150, finished: bool = True) -> str:
+    """A round that holds nothing but a frontier, in files of so many rows."""
+    (folder / "frontier").mkdir(parents=True)
+    for number, start in enumerate(range(0, max(table.num_rows, 1), rows)):
+        pq.write_table(table.slice(start, rows), folder / "frontier" / f"part-{number:05d}.parquet")
+    if finished:
+        files.write_manifest(str(folder), {"kind": "round", "rows": {"frontier": table.num_rows}})
+    return str(folder)

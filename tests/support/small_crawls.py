@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -239,3 +239,17 @@ def crawls(draw: st.DrawFn) -> Crawl:
     clicks = dict(zip(clicked, draw(choices(range(1, 10), 8, 8)), strict=False)) if len(ids) > 1 else {}
     query = draw(choices([*WORDS, FOREIGN_WORD], 0, 3))
     return Crawl(pages, links, clicks, tuple(query))
+
+
+def facts_with_clicks(crawl: Crawl, leads: bool = True) -> Facts:
+    """The facts of a crawl, its clicks counted next to harvested pages, and half of each text's words in its lead."""
+    facts = crawl.facts()
+    known = facts.descriptions
+    both = sparse.csr_array(facts.clicks + facts.clicks.T)
+    near = sparse.csr_array(both[:, np.flatnonzero(known.harvested)])
+    lead = sparse.csr_array(known.text.toarray() // 2 * leads)
+    return replace(facts, descriptions=replace(known, near=near, lead=lead))
+
+
+def scores_of(table: pa.Table) -> dict[int, float]:
+    return dict(zip(table["url_id"].to_pylist(), table["score"].to_pylist(), strict=True))

@@ -19,10 +19,9 @@ from semrank.schemas.tables import PAGES, conform
 from semrank.transforms.crawls import cc_index, heritrix, nutch, scrapy, warc
 from semrank.transforms.crawls.pages import CrawlLimits
 from semrank.transforms.crawls.snapshot import newest_pages
-from tests.support.crawls import arc, http, stream, together
+from tests.support.crawls import HERITRIX, NUTCH_HEADER, URL, arc, http, nutch_json, nutch_line, stream, together
 from tests.support.crawls import warc as warc_record
 
-URL = "http://example.com/page"
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 
@@ -113,37 +112,6 @@ def _without_status() -> io.BytesIO:
     pq.write_table(pa.table({"url": [URL], "fetch_time": [NOON]}), content)
     content.seek(0)
     return content
-
-
-NUTCH_HEADER = (
-    "Url,Status code,Status name,Fetch Time,Modified Time,Retries since fetch,Retry interval seconds,"
-    "Retry interval days,Score,Signature,Metadata"
-)
-
-
-def nutch_line(
-    url: str = URL,
-    status: str = "db_fetched",
-    due: str = "Sun Mar 31 14:00:00 CEST 2024",
-    signature: str = "0a1b",
-    metadata: str = "_pst_:success(1), lastModified=0|||Content-Type:text/html|||",
-) -> str:
-    return f'"{url}",2,"{status}",{due},Thu Jan 01 01:00:00 CET 1970,0,2592000.0,30.0,1.5,"{signature}","{metadata}"'
-
-
-def nutch_json(**changes: Any) -> str:
-    return json.dumps(
-        {
-            "url": URL,
-            "statusCode": 2,
-            "statusName": "db_fetched",
-            "fetchTime": "Sun Mar 31 12:00:00 UTC 2024",
-            "retryIntervalSeconds": 2592000,
-            "signature": "0a1b",
-            "metadata": {"_pst_": "success(1), lastModified=0"},
-            **changes,
-        }
-    )
 
 
 def from_nutch(*lines: str) -> dict[str, Any]:
@@ -238,27 +206,6 @@ def test_crawldb_times(due: str, fetched: datetime | None) -> None:
     assert found["counters"] == ({} if fetched else {"date-missing-or-invalid": 1})
     milliseconds = from_nutch(nutch_json(fetchTime=round(NOON.timestamp() + 2592000) * 1000 + 345))
     assert milliseconds["pages"][0]["fetched_at"] == NOON
-
-
-HERITRIX = [
-    "2024-03-01T12:00:01.000Z   200       1299 http://example.com/robots.txt LP http://example.com/ text/plain #014"
-    " 20240301120000000+225 sha1:A - -",
-    "2024-03-01T12:00:01.000Z   200      15829 http://example.com/page L http://example.com/ text/html #025"
-    " 20240301120000500+922 sha1:B - -",
-    "2024-03-01T12:00:02.000Z   302        210 http://example.com/old LL http://example.com/page text/html #1"
-    " 20240301120001000+9 sha1:C - -",
-    "2024-03-01T12:00:03.000Z   200        210 http://example.com/new LLR http://example.com/old text/html #1"
-    ' 20240301120002000+9 sha1:D - duplicate:digest,200 {"contentSize":210}',
-    "2024-03-01T12:00:04.000Z   200        210 http://example.com/i.png LE http://example.com/page image/png #1"
-    " 20240301120003000+9 sha1:E - -",
-    "2024-03-01T12:00:05.000Z    -2          - http://down.example/ LL http://example.com/page unknown #1 - - - -",
-    "2024-03-01T12:00:05.000Z   404         10 http://example.com/gone - - text/html #1 20240301120004000+9 sha1:F - -",
-    "2024-03-01T12:00:05.000Z     1         50 dns:example.com P http://example.com/ text/dns #1"
-    " 20240301120004000+9 sha1:G - -",
-    "2024-03-01T12:00:06.000Z   500         10 http://example.com/oops - - text/html #1 20240301120004000+9 - - -",
-    "no log line",
-    "2024-03-01T12:00:07.000Z   200 10 http://a..b/ L http://example.com/ text/html #1 20240301120004000+9 - - -",
-]
 
 
 def duplicate(status: int, annotation: str = "duplicate:digest", content_type: str = "text/html") -> str:

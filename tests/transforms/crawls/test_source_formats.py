@@ -17,9 +17,19 @@ from hypothesis import strategies as st
 from semrank.schemas.errors import InputError
 from semrank.transforms.crawls.formats import FORMATS, expand, listed_paths
 from semrank.transforms.crawls.pages import CrawlLimits
-from tests.support.crawls import http, members, stream, together, warc
-from tests.transforms.crawls.test_crawl_formats import HERITRIX, NUTCH_HEADER, nutch_json, nutch_line
-from tests.transforms.crawls.test_wat_wet import HTML, envelope
+from tests.support.crawls import (
+    HERITRIX,
+    NUTCH_HEADER,
+    WAT_HTML,
+    envelope,
+    http,
+    members,
+    nutch_json,
+    nutch_line,
+    stream,
+    together,
+    warc,
+)
 
 
 def parquet(columns: dict[str, list[Any]], rows: int) -> bytes:
@@ -43,7 +53,7 @@ INDEX = {
 
 FILES = {
     "warc": members(warc(http(), url) for url in URLS) + b"junk",
-    "wat": b"".join(envelope(url=url, html=HTML) for url in URLS),
+    "wat": b"".join(envelope(url=url, html=WAT_HTML) for url in URLS),
     "wet": members(warc(b"title\nwords", url, kind="conversion") for url in URLS),
     "cc-index": parquet(INDEX, 7),
     "nutch": "\n".join([NUTCH_HEADER, *map(nutch_line, URLS), nutch_json(), "odd"]).encode(),

@@ -8,32 +8,7 @@ import pytest
 
 from semrank.transforms.crawls import wat, wet
 from semrank.transforms.crawls.pages import CrawlLimits
-from tests.support.crawls import stream, together, warc
-
-URL = "http://example.com/page"
-
-
-def envelope(
-    kind: str = "response",
-    url: str | None = URL,
-    status: Any = "200",
-    headers: dict[str, Any] | None = None,
-    html: dict[str, Any] | None = None,
-) -> bytes:
-    about = {"WARC-Type": kind, "WARC-Date": "2024-03-01T12:00:00Z", "WARC-Payload-Digest": "sha1:A"}
-    if url is not None:
-        about["WARC-Target-URI"] = url
-    http: dict[str, Any] = {
-        "Response-Message": {"Status": status},
-        "Headers": {"Content-Type": "text/html"} if headers is None else headers,
-    }
-    if html is not None:
-        http["HTML-Metadata"] = html
-    content = {
-        "Container": {},
-        "Envelope": {"WARC-Header-Metadata": about, "Payload-Metadata": {"HTTP-Response-Metadata": http}},
-    }
-    return warc(json.dumps(content).encode(), url, kind="metadata", content_type="application/json")
+from tests.support.crawls import URL, WAT_HTML, envelope, stream, together, warc
 
 
 def ingest(*records: bytes, max_links: int = 100) -> dict[str, Any]:
@@ -53,28 +28,8 @@ def test_bad_dates_are_counted() -> None:
     assert (found["pages"][0]["fetched_at"], found["counters"]) == (None, {"date-missing-or-invalid": 1})
 
 
-HTML = {
-    "Head": {
-        "Title": " A\ntitle ",
-        "Base": "/base/",
-        "Metas": [{"name": "robots", "content": "nofollow"}, {"http-equiv": "Refresh", "content": "0;url=/r"}, "odd"],
-        "Link": [{"path": "LINK@/href", "url": "/c", "rel": "canonical"}],
-    },
-    "Links": [
-        {"path": "A@/href", "url": "one", "text": " First  link "},
-        {"path": "AREA@/href", "url": "/two", "alt": "an area"},
-        {"path": "IMG@/src", "url": "/picture.png"},
-        {"path": "A@/href", "url": "#top"},
-        {"path": "A@/href", "url": "mailto:a@example.com"},
-        {"path": "A@/href", "url": "http://["},
-        {"path": "A@/href"},
-        "odd",
-    ],
-}
-
-
 def test_pages_links_and_aliases() -> None:
-    found = ingest(envelope(html=HTML))
+    found = ingest(envelope(html=WAT_HTML))
     (row,) = found["pages"]
     assert (row["url"], row["status"], row["title"], row["text"]) == (URL, 200, "A title", None)
     assert (row["fetched_at"], row["content_digest"]) == (datetime(2024, 3, 1, 12, tzinfo=UTC), "sha1:A")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 import pickle
 from typing import Literal
 
@@ -13,6 +12,7 @@ from semrank.transforms.lattice.bundles import Bundle, plan_bundles
 from semrank.transforms.lattice.closed_sets import closed_sets
 from semrank.transforms.lattice.context import FormalContext
 from semrank.transforms.lattice.search_space import RankedContext
+from tests.support.contexts import partitions, rows_of
 from tests.transforms.lattice.oracle import (
     Pair,
     added_statistics,
@@ -24,36 +24,11 @@ from tests.transforms.lattice.oracle import (
 )
 
 
-@st.composite
-def partitions(draw: st.DrawFn, ranks: int, deepest: int = 3) -> list[Bundle]:
-    """Any bundles that together hold all concepts: ranges cut anywhere, single ranks split by longer prefixes."""
-    finished: list[Bundle] = []
-    open_prefixes: list[tuple[int, ...]] = [()]
-    while open_prefixes:
-        prefix = open_prefixes.pop()
-        floor = prefix[-1] + 1 if prefix else 0
-        cuts = sorted({floor, ranks, *draw(st.lists(st.integers(floor, ranks), max_size=4))})
-        if len(cuts) == 1:
-            finished.append(Bundle(prefix, floor, floor))
-        for start, stop in itertools.pairwise(cuts):
-            if stop == start + 1 and len(prefix) < deepest and draw(st.booleans()):
-                open_prefixes.append((*prefix, start))
-                if prefix and start == floor:
-                    finished.append(Bundle(prefix, start, start))
-            else:
-                finished.append(Bundle(prefix, start, stop))
-    return finished
-
-
 def mined(
     context: FormalContext, order: AttributeOrder, bundles: list[Bundle], kernel: Literal["numpy", "numba"]
 ) -> list[Pair]:
     ranked = RankedContext.of(context, order)
     return [pair for bundle in bundles for pair in listed(closed_sets(ranked, bundle=bundle, kernel=kernel))]
-
-
-def rows_of(context: FormalContext) -> list[list[int]]:
-    return [context.row(number).tolist() for number in range(context.object_count)]
 
 
 @pytest.mark.parametrize("kernel", ["numpy", "numba"])

@@ -14,6 +14,7 @@ from semrank.transforms.lattice.bundles import Bundle, plan_bundles
 from semrank.transforms.lattice.closed_sets import closed_sets
 from semrank.transforms.lattice.conditional import ConditionalRows, conditional_rows
 from semrank.transforms.lattice.context import FormalContext
+from tests.support.contexts import partitions, rows_of
 from tests.transforms.lattice.oracle import (
     added_statistics,
     check,
@@ -22,7 +23,6 @@ from tests.transforms.lattice.oracle import (
     listed,
     topical_context,
 )
-from tests.transforms.lattice.test_bundles import partitions, rows_of
 
 
 def shuffled(

@@ -10,6 +10,7 @@ import pytest
 
 from semrank.schemas.errors import InputError
 from semrank.transforms.logs.options import LogOptions, parse_columns
+from tests.support.log_samples import YANDEX
 from tests.support.logs import OPTIONS, read_all
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -129,24 +130,6 @@ def test_wikipedia_clickstream() -> None:
 def test_the_wiki_is_named_by_the_file(source: str, site: str) -> None:
     outcome = read_all("wikipedia-clickstream", b"A\tB\tlink\t1\n", NO_SALT, source)
     assert all(row["url"].startswith(site) for row in outcome.clicks)
-
-
-YANDEX = (
-    "7\tM\t5\t99\n"
-    "7\t0\tQ\t0\t500\t11,12\t900,90\t901,91\t902,92\n"
-    "7\t13\tC\t0\t902\n"
-    "7\t20\tC\t0\t999\n"
-    "7\t21\tC\t4\t902\n"
-    "7\t30\tQ\t1\t501\t13\t900,90\n"
-    "8\tM\t6\t98\n"
-    "8\t0\tT\t0\t500\t11\t900,90\n"
-    "9\t5\tC\t0\t900\n"
-    "9\t0\tQ\t0\t500\t11\t900,90\n"
-    "what\tis\tthis\n"
-    "10\tM\t6\t99\n"
-    "10\t1\tQ\t0\t500\t11\t901,91\t901,95\n"
-    "10\t2\tC\t0\t901\n"
-)
 
 
 def test_yandex() -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+import networkx as nx
+
 from semrank.transforms.ranking.layer_words import LayerWordSettings
 from tests.support.small_crawls import Crawl
-from tests.transforms.ranking.test_layers import oracle as layers_of
 
 
 def states_of(crawl: Crawl, count: int) -> dict[int, int]:
     """Layer of each URL that has one, `count` for other described URLs."""
     other = {url: count for url, page in crawl.pages.items() if page.described}
-    return other | layers_of(crawl, count)
+    return other | oracle(crawl, count)
 
 
 def state_words(crawl: Crawl, count: int) -> list[Counter[str]]:
@@ -45,3 +46,15 @@ def normalised(values: list[float]) -> list[float]:
     """Values that add up to 1, or zeros."""
     total = sum(values)
     return [value / total if total else 0.0 for value in values]
+
+
+def oracle(crawl: Crawl, count: int) -> dict[int, int]:
+    """Steps to the nearest seed along links of described pages, up to the last layer."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(crawl.seeds)
+    described = {url for url, page in crawl.pages.items() if page.described}
+    graph.add_edges_from((target, source) for source, target in crawl.links if source in described)
+    if not crawl.seeds:
+        return {}
+    lengths = nx.multi_source_dijkstra_path_length(graph, set(crawl.seeds), cutoff=count - 1)
+    return {int(url): int(length) for url, length in lengths.items()}

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from semrank.transforms.ranking import focused
 from semrank.transforms.ranking.calibration import BIN_SCHEMA, SCORE_BINS, calibrated_threshold, score_bins
-from tests.support.small_crawls import random_crawl
-from tests.transforms.ranking.test_focused import facts_with_clicks, scores_of
+from tests.support.small_crawls import facts_with_clicks, random_crawl, scores_of
 
 PAGES = st.lists(st.tuples(st.integers(0, SCORE_BINS * 8 - 1).map(lambda step: step / (SCORE_BINS * 8)), st.booleans()))
 

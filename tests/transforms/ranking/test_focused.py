@@ -32,19 +32,9 @@ from semrank.transforms.ranking.focused_beam import RankByFocused
 from semrank.transforms.ranking.scores import SCORED_SCHEMA
 from semrank.transforms.ranking.topic_beam import MakeTopicLattice, WeighWords
 from tests.support.description_tables import description_table
-from tests.support.small_crawls import Crawl, Page, crawls, random_crawl
+from tests.support.small_crawls import Crawl, Page, crawls, facts_with_clicks, random_crawl, scores_of
 
 Vector = Mapping[Any, float]
-
-
-def facts_with_clicks(crawl: Crawl, leads: bool = True) -> Facts:
-    """The facts of a crawl, its clicks counted next to harvested pages, and half of each text's words in its lead."""
-    facts = crawl.facts()
-    known = facts.descriptions
-    both = sparse.csr_array(facts.clicks + facts.clicks.T)
-    near = sparse.csr_array(both[:, np.flatnonzero(known.harvested)])
-    lead = sparse.csr_array(known.text.toarray() // 2 * leads)
-    return replace(facts, descriptions=replace(known, near=near, lead=lead))
 
 
 # The oracle: vectors are dicts, and everything is written as the formulas are.
@@ -246,10 +236,6 @@ _WEIGHTS = {
     "cocitation": 0.3,
     "semrank": 2.0,
 }
-
-
-def scores_of(table: pa.Table) -> dict[int, float]:
-    return dict(zip(table["url_id"].to_pylist(), table["score"].to_pylist(), strict=True))
 
 
 def assert_scores(crawl: Crawl) -> None:

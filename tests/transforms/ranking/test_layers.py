@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -16,18 +15,7 @@ from semrank.transforms.columnar.arrays import MAIN, int64s, split_by_partition
 from semrank.transforms.ranking import layers
 from semrank.transforms.ranking.layers import BUCKETS, LayerSettings
 from tests.support.small_crawls import Crawl, Page, crawls, random_crawl
-
-
-def oracle(crawl: Crawl, count: int) -> dict[int, int]:
-    """Steps to the nearest seed along links of described pages, up to the last layer."""
-    graph = nx.DiGraph()
-    graph.add_nodes_from(crawl.seeds)
-    described = {url for url, page in crawl.pages.items() if page.described}
-    graph.add_edges_from((target, source) for source, target in crawl.links if source in described)
-    if not crawl.seeds:
-        return {}
-    lengths = nx.multi_source_dijkstra_path_length(graph, set(crawl.seeds), cutoff=count - 1)
-    return {int(url): int(length) for url, length in lengths.items()}
+from tests.transforms.ranking.layer_oracle import oracle
 
 
 def found(table: pa.Table) -> dict[int, int]:

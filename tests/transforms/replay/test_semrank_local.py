@@ -18,7 +18,7 @@ from semrank.transforms.replay import semrank_local
 from semrank.transforms.replay.replay import Moment
 from semrank.transforms.replay.semrank_local import ClickLog, SemRankCrawler, SemRankWeb, make_round, score_round
 from semrank.transforms.replay.web import Web
-from tests.pipelines.test_definitions import random_web
+from tests.support.p13_web import random_web
 from tests.support.sample import ingest_sample
 from tests.support.snapshots import read_rows, table_of, write_snapshot
 

@@ -12,19 +12,10 @@ from hypothesis import strategies as st
 
 from semrank.schemas.tables import CLICKS
 from semrank.transforms.columnar.arrays import int64s
-from semrank.transforms.columnar.ids import text_ids
 from semrank.transforms.weblog.clicks import NO_GROUP, Clicks, read_clicks, url_word_clicks, word_clicks
+from tests.support.clicks import WORDS, number, split_words
 from tests.support.snapshots import table_of
 from tests.support.strategies import START
-
-WORDS = ["a", "b", "c", "ä"]
-
-
-def split_words(texts: pa.Array) -> pa.ListArray:
-    """The letters of a text that are words, repeated as they stand."""
-    return pa.array(
-        [[letter for letter in text if letter in WORDS] for text in texts.to_pylist()], pa.list_(pa.string())
-    )
 
 
 @st.composite
@@ -47,10 +38,6 @@ def rows(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 def words_of(row: dict[str, Any]) -> set[str]:
     return set(row["query"]) & set(WORDS) if row["keywords"] is None else set(row["keywords"])
-
-
-def number(text: str) -> int:
-    return int(text_ids(pa.array([text]))[0])
 
 
 def read(clicks: list[dict[str, Any]]) -> Clicks:

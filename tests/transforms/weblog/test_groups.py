@@ -19,9 +19,9 @@ from semrank.transforms.weblog.groups import (
     user_words,
     users_of_several_groups,
 )
+from tests.support.clicks import number, split_words
 from tests.support.snapshots import table_of
 from tests.support.strategies import START
-from tests.transforms.weblog.test_clicks import number, split_words
 
 Pair = tuple[str, str | None]
 PAIRS = st.lists(st.tuples(st.sampled_from("uvw"), st.sampled_from([None, "g", "h"])), max_size=10)

@@ -28,9 +28,9 @@ from semrank.transforms.weblog.relations import (
     scope_rows,
     settle_relations,
 )
+from tests.support.clicks import number, split_words
 from tests.support.snapshots import table_of
 from tests.support.strategies import START
-from tests.transforms.weblog.test_clicks import number, split_words
 
 WORD_COUNT = 5
 ScopeRow = tuple[int, int, int, int]
