@@ -185,6 +185,8 @@ def topic_variants() -> dict[str, registry.Rank]:
     """SemRank by the topic's lattice as it is, and without each of its steps."""
     changes: dict[str, dict[str, Any]] = {
         "- nearest pages": {"FEEDBACK_PAGES": 0},
+        "at most 10 nearest pages": {"FEEDBACK_PAGES": 10},
+        "at most 80, 0.6 of the harvest": {"FEEDBACK_PAGES": 80, "FEEDBACK_SHARE": 0.6},
         "- first words": {"LEAD_WEIGHT": 0},
         "- lattice of mentions": {"MENTION_WEIGHT": 0.0},
         "- contrast with mentions everywhere": {"CONTRAST": 0.0},
