@@ -201,17 +201,18 @@ def relation_variants() -> dict[str, registry.Rank]:
         "+ relations": {},
         "+ relations, one page is enough": {"LARGEST_PAGE": 0.0},
         "+ relations, chance not allowed for": {"DEVIATIONS": 0.0},
-        "+ relations, 20 relatives": {"MOST_RELATIVES": 20},
+        "+ relations, 20 relatives of each kind": {"MOST_RELATIVES": 20},
     }
     changed = {name: partial(rank_related, constants=constants) for name, constants in changes.items()}
-    return {registry.SEMRANK: topic_lattice.rank, **changed}
+    alone = {f"+ relations, {name} alone": partial(rank_related, which=name) for name in ("isa", "part-of")}
+    return {registry.SEMRANK: topic_lattice.rank, **alone, **changed}
 
 
-def rank_related(facts: Facts, *, constants: Mapping[str, Any]) -> pa.Table:
+def rank_related(facts: Facts, *, which: str = "both", constants: Mapping[str, Any] | None = None) -> pa.Table:
     """What SemRank by the topic's lattice with relations gives with some constants of `topic_relations` replaced."""
     # `patch.multiple` wants at least one constant.
-    with patch.multiple(topic_relations, **{"DEVIATIONS": topic_relations.DEVIATIONS, **constants}):
-        return topic_lattice.rank(facts, topic_lattice.TopicSettings(relations=True))
+    with patch.multiple(topic_relations, **{"DEVIATIONS": topic_relations.DEVIATIONS, **(constants or {})}):
+        return topic_lattice.rank(facts, topic_lattice.TopicSettings(which))
 
 
 def _changed(name: str, module: ModuleType, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, registry.Rank]:

@@ -44,6 +44,7 @@ COMBINATIONS = ("sum", "logarithms")
 USER_GROUPS = ("given", "one", "minhash")
 INTENSION_NORMS = ("min", "max")
 C_EDGES = ("distinct", "clicks")
+TOPIC_RELATIONS = (NO_RELATIONS := "none", "isa", "part-of", "both")
 BASES = ("last", "seeds", "topic")
 LOG_SCOPES = ("all", "topic")
 WORDS, NOUNS = "words", "nouns"
@@ -246,12 +247,13 @@ class RoundConfig(ScopeOptions):
     )
     isa_needs_word: bool = _log(False, "count a page for a word's relations only if the word is one of its keywords")
     query_words: bool = _log(True, "use the words of a query as words of the unfetched URLs that were clicked after it")
-    topic_relations: bool = option(
-        False,
-        "with the profile topic, also match words that the click log relates",
+    topic_relations: str = option(
+        NO_RELATIONS,
+        "with the profile topic, also match words that the click log relates, by ISA, Part-Of or both",
         LOG,
+        metavar="WHICH",
+        choices=TOPIC_RELATIONS,
         rankers=frozenset(with_option("topic_relations")),
-        plain=True,
     )
     c_edges: str = option(
         "distinct", "whether each pair of pages counts once, or every click", LOG, metavar="WAY", choices=C_EDGES
@@ -364,7 +366,12 @@ class RoundConfig(ScopeOptions):
     @property
     def relates_topic_words(self) -> bool:
         """Whether words of the topic's lattice match others that the click log relates."""
-        return self.topic_relations and self.ranker == SEMRANK and not self.compares_rounds
+        return self.topic_relations != NO_RELATIONS and self.ranker == SEMRANK and not self.compares_rounds
+
+    @property
+    def relates_by_links(self) -> bool:
+        """Whether links decide which words are related."""
+        return self.relates_topic_words and self.topic_relations in ("part-of", "both")
 
     @property
     def refresh_share(self) -> float | None:

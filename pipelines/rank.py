@@ -529,14 +529,7 @@ def _build(
     harvest, clicks, urls = _described(pipeline, snapshot, output, config)
     scores, calibrated = None, None
     terms: dict[str, Collection] = {}
-    lattice: dict[str, Collection] = {}
-    if _by_topic(config) or registry.TOPIC_LATTICE in registry.RANKERS[config.ranker].needs:
-        make = MakeTopicLattice(query=query_words(config), partitions=partitions.urls)
-        lattice = _lattice_facts(harvest[HARVESTED], urls) | make
-    if config.relates_topic_words:
-        lattice["relatives"] = {"descriptions": urls.descriptions, **lattice} | RelateWords(
-            snapshot.clicks, words_of=_words_of(config), query=query_words(config), partitions=partitions.clicks
-        )
+    lattice = _topic_lattice(snapshot, harvest[HARVESTED], urls, config)
     if config.ranker != registry.SEMRANK:
         step = _ranker_step(snapshot, config, output)
         scores = _facts(harvest[HARVESTED], clicks, urls, lattice, config) | step
@@ -575,6 +568,29 @@ def _build(
         "write rejects", files.join(output, "rejects"), _reject_rows
     )
     return written  # type: ignore[no-any-return]
+
+
+def _topic_lattice(
+    snapshot: _Snapshot, harvested: Collection, urls: UrlFacts, config: RoundConfig
+) -> dict[str, Collection]:
+    """The topic's lattice, with relatives of its words where they are wanted; nothing where no ranker needs it."""
+    if not (_by_topic(config) or registry.TOPIC_LATTICE in registry.RANKERS[config.ranker].needs):
+        return {}
+    partitions, query = snapshot.partitions, query_words(config)
+    make = MakeTopicLattice(query=query, partitions=partitions.urls)
+    lattice: dict[str, Collection] = _lattice_facts(harvested, urls) | make
+    if not config.relates_topic_words:
+        return lattice
+    links = {"links": urls.links} if config.relates_by_links else {}
+    relatives = {"descriptions": urls.descriptions, **links, **lattice} | RelateWords(
+        snapshot.clicks,
+        which=config.topic_relations,
+        words_of=_words_of(config),
+        query=query,
+        partitions=partitions.clicks,
+        link_partitions=max(partitions.links, partitions.clicks),
+    )
+    return {**lattice, "relatives": relatives}
 
 
 def _weighed_changes(rows: Collection, snapshot: _Snapshot, urls: UrlFacts, config: RoundConfig) -> Collection:
@@ -686,7 +702,7 @@ def _request(config: RoundConfig) -> Request:
         contexts=contexts,
         descriptions=_by_topic(config) or (registry.DESCRIPTIONS in needs and not _by_rounds(config)),
         nodes=hosts or registry.NODES in needs,
-        links=hosts or registry.LINKS in needs or contexts or config.max_depth is not None,
+        links=hosts or registry.LINKS in needs or contexts or config.relates_by_links or config.max_depth is not None,
     )
 
 

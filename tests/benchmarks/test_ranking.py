@@ -83,7 +83,7 @@ def test_variants_of_the_topic_lattice(facts: Facts) -> None:
 
 
 def test_variants_of_relations() -> None:
-    """Words share pages and sessions in such a way that every choice matters."""
+    """Words share pages, links and sessions in such a way that every choice matters."""
     found = ranking.relation_variants()
     pages = {1: Page(True, True, True, text={"bird": 3, "wing": 2}), 2: Page(anchor=dict.fromkeys(WORDS[1:4], 1))}
     # "bird" agrees with "hawk" on three pages, with "eagle" on two, with "crawl" on one.
@@ -92,14 +92,19 @@ def test_variants_of_relations() -> None:
         for url in urls:
             pages[url] = Page(described=True, text={"bird": 1, word: 1}, query={"bird": 5, word: 5})
     pages |= {url: Page(described=True, text={"wing": 1}, query={"wing": 40}) for url in range(20, 40)}
-    crawl = Crawl(pages, [])
+    # All pages of "bird" link to all pages of "nest", and those of "wing" to each other.
+    nests = range(40, 45)
+    pages |= {url: Page(described=True, text={"wing": 1, "nest": 1}, query={"wing": 1, "nest": 20}) for url in nests}
+    links = [(source, target) for urls in shared.values() for source in urls for target in nests]
+    crawl = Crawl(pages, links + [(url, url + 1) for url in range(20, 39)])
     facts = replace(crawl.facts(), asked=crawl.descriptions().query)
     scores = {name: rank(facts)["score"].to_pylist() for name, rank in found.items()}
     assert scores["semrank"] == topic_lattice.rank(facts)["score"].to_pylist()
     related = {name: values for name, values in scores.items() if name != "semrank"}
     assert scores["semrank"] not in related.values()
-    assert related["+ relations"] != related["+ relations, one page is enough"]
-    assert related["+ relations"] != related["+ relations, chance not allowed for"]
+    different = {name for name, values in related.items() if values != related["+ relations"]}
+    assert set(related) - different == {"+ relations", "+ relations, 20 relatives of each kind"}
+    assert related["+ relations, isa alone"] != related["+ relations, part-of alone"]
 
 
 def test_some_parts_alone() -> None:

@@ -78,7 +78,10 @@ def test_rounds_have_few_stages(profile: str, inputs: list[str]) -> None:
     assert 5 < plan.exchanges <= MOST_EXCHANGES
 
 
-@pytest.mark.parametrize("options", [[], ["--profile=paper-2013"], ["--ranker=pagerank"], ["--budget=1"]])
+RELATIONS = ["--ranker=semrank", "--topic-relations=both"]
+
+
+@pytest.mark.parametrize("options", [[], ["--profile=paper-2013"], ["--ranker=pagerank"], ["--budget=1"], RELATIONS])
 def test_pages_and_links_are_read_once(options: list[str], inputs: list[str]) -> None:
     reads = Plan(inputs, *options).reads
     assert reads["pages"] == reads["links"] == 1
@@ -89,6 +92,15 @@ def test_functions_of_steps_are_importable(ranker: str, inputs: list[str]) -> No
     """Others, and methods of classes, are pickled with their code, which takes longer than all else of a step."""
     assert Plan(inputs, f"--ranker={ranker}", "--semrank-terms").by_value == []
     assert Plan(inputs, f"--ranker={ranker}", "--profile=paper-2013", "--budget=2").by_value == []
+
+
+def test_words_are_related_by_pages_and_links(inputs: list[str]) -> None:
+    pages, links = {"relate words of pages"}, {"send words along links", "relate words of links"}
+    plan = Plan(inputs, *RELATIONS)
+    assert pages | links <= plan.stages
+    assert plan.by_value == []
+    assert Plan(inputs, "--ranker=semrank", "--topic-relations=isa").stages & (pages | links) == pages
+    assert not Plan(inputs, "--ranker=semrank").stages & (pages | links)
 
 
 CONTEXTS = {"read words of anchors", "count documents of words", "place clicks in scopes", "number words of URLs"}

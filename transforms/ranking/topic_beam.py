@@ -11,19 +11,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semrank.transforms.columnar.arrays import MAIN, Int64s, bools, distinct_rows, int64s, positions
+from semrank.transforms.columnar.arrays import MAIN, Int64s, bools, bounded_slices, distinct_rows, int64s, positions
 from semrank.transforms.columnar.beam import Collection, GatherTables, MapTables, MergePartitions, ReadParquet
 from semrank.transforms.context.describe import WordNumbers
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.context.memory import DESCRIBED
-from semrank.transforms.ranking import exact_sums, topic_lattice, topic_relations
+from semrank.transforms.ranking import exact_sums, topic_lattice, topic_part_of, topic_relations
 from semrank.transforms.ranking.memory import TOPIC_LATTICE
 from semrank.transforms.ranking.text_beam import Widths
 from semrank.transforms.ranking.topic_words import Vocabulary
 from semrank.transforms.weblog.clicks import COLUMNS, WordsOf, read_clicks, session_counts, url_word_sessions
 
 CONCEPTS = "concepts"
-_SIZES, _WORDS = "sizes", "words"
+_SIZES, _WORDS, _LEADING = "sizes", "words", "leading"
 _FLAGS = ("seed", "harvested", "described", "current")
 
 
@@ -75,23 +75,82 @@ class MakeTopicLattice(beam.PTransform[Any, Any]):
 class RelateWords(beam.PTransform[Any, Any]):
     """Relatives of the base words by the click log (see `topic_relations`), tables of `RELATIVE_SCHEMA`.
 
-    The input is a dict with `descriptions` and the result of `MakeTopicLattice`.
+    The input is a dict with `descriptions`, the result of `MakeTopicLattice`, and, where Part-Of is wanted, the
+    followed links (`links.LINK_SCHEMA`) as `links`.
 
     Args:
         click_paths: Parquet files of the clicks table.
+        which: the relations, one of `topic_relations.WANTED`.
         words_of: returns the words of queries.
         query: words of the query.
         partitions: number of partitions of clicks.
+        link_partitions: number of partitions of links.
     """
 
-    def __init__(self, click_paths: Sequence[str], *, words_of: WordsOf, query: list[str], partitions: int) -> None:
+    def __init__(
+        self,
+        click_paths: Sequence[str],
+        *,
+        which: str,
+        words_of: WordsOf,
+        query: list[str],
+        partitions: int,
+        link_partitions: int,
+    ) -> None:
         super().__init__("relate words")
-        self._click_paths, self._partitions = click_paths, partitions
+        self._which, self._click_paths, self._partitions, self._link_partitions = (
+            which,
+            click_paths,
+            partitions,
+            link_partitions,
+        )
         self._sessions, self._base_words = partial(_sessions, words_of=words_of), partial(_base_words, query=query)
 
     def expand(self, inputs: dict[str, Collection]) -> Collection:
         """Applies the steps."""
-        lattice = {name: table for name, table in inputs.items() if name != "descriptions"}
+        found = self._by_pages(inputs)
+        if topic_relations.TO in topic_relations.WANTED[self._which]:
+            linked = self._by_links(found[_LEADING], inputs["links"])
+            found = {tag: (found[tag], linked[tag]) | f"all {tag}" >> beam.Flatten() for tag in (MAIN, _WORDS)}
+        words = {"rows": found[_WORDS]} | MergePartitions(
+            "add sessions of words",
+            topic_relations.added_words,
+            partitions=self._partitions,
+            key="word",
+            combine={"rows": topic_relations.added_words},
+        )
+        return {"pairs": found[MAIN]} | MergePartitions(  # type: ignore[no-any-return]
+            "choose relatives",
+            partial(_relatives, which=self._which),
+            partitions=self._partitions,
+            key="source",
+            combine={"pairs": topic_relations.added_pairs},
+            sides={"words": words},
+            holds=DESCRIBED,
+        )
+
+    def _by_links(self, leading: Collection, links: Collection) -> dict[str, Collection]:
+        """Evidence for Part-Of."""
+        sent = {"leading": leading, "links": links} | MergePartitions(
+            "send words along links",
+            _sent_words,
+            partitions=self._link_partitions,
+            key={"leading": "url_id", "links": "target_id"},
+            holds=DESCRIBED,
+        )
+        return {"leading": leading, "sent": sent} | MergePartitions(  # type: ignore[no-any-return]
+            "relate words of links",
+            _link_evidence,
+            partitions=self._link_partitions,
+            key="url_id",
+            combine={"sent": topic_part_of.added_sent},
+            tags=(MAIN, _WORDS),
+            holds=DESCRIBED,
+        )
+
+    def _by_pages(self, inputs: dict[str, Collection]) -> dict[str, Collection]:
+        """Evidence for ISA, and the words of pages that links relate."""
+        lattice = {name: table for name, table in inputs.items() if name not in ("descriptions", "links")}
         own = inputs["descriptions"] | MapTables(
             "list asked words of URLs",
             _contained,
@@ -110,7 +169,7 @@ class RelateWords(beam.PTransform[Any, Any]):
                 holds=DESCRIBED,
             )
         )
-        related = {"own": own, "sessions": sessions} | MergePartitions(
+        return {"own": own, "sessions": sessions} | MergePartitions(  # type: ignore[no-any-return]
             "relate words of pages",
             _page_evidence,
             partitions=self._partitions,
@@ -118,17 +177,8 @@ class RelateWords(beam.PTransform[Any, Any]):
             combine={"sessions": distinct_rows},
             sides=lattice,
             prepare=self._base_words,
-            tags=(MAIN, _WORDS),
+            tags=(MAIN, _WORDS, _LEADING),
             holds=TOPIC_LATTICE,
-        )
-        return {"pairs": related[MAIN]} | MergePartitions(  # type: ignore[no-any-return]
-            "choose relatives",
-            _relatives,
-            partitions=self._partitions,
-            key="source",
-            combine={"pairs": topic_relations.added_pairs},
-            sides={"words": related[_WORDS]},
-            holds=DESCRIBED,
         )
 
 
@@ -264,14 +314,29 @@ def _page_evidence(own: pa.Table | None, sessions: pa.Table | None, prepared: In
         return
     counted = session_counts(distinct_rows(sessions))
     asked = counted.join(own, keys=["url_id", "word"], join_type="left semi")
-    pairs, words = topic_relations.page_evidence(asked, prepared)
+    leading = topic_relations.leading_words(asked, prepared)
+    pairs, words = topic_relations.page_evidence(leading)
     yield MAIN, pairs
     yield _WORDS, words
+    yield _LEADING, leading
 
 
-def _relatives(pairs: pa.Table | None, words: pa.Table | None) -> Iterator[pa.Table]:
+def _sent_words(leading: pa.Table | None, links: pa.Table | None) -> Iterator[pa.Table]:
+    if leading is not None and links is not None:
+        for part in topic_part_of.sent_words(leading, links):
+            yield from bounded_slices(part)
+
+
+def _link_evidence(leading: pa.Table | None, sent: pa.Table | None) -> Iterator[tuple[str, pa.Table]]:
+    if leading is not None and sent is not None:
+        pairs, words = topic_part_of.link_evidence(leading, sent)
+        yield MAIN, pairs
+        yield _WORDS, words
+
+
+def _relatives(pairs: pa.Table | None, words: pa.Table | None, *, which: str) -> Iterator[pa.Table]:
     if pairs is not None and words is not None:
-        yield topic_relations.relatives(topic_relations.added_pairs(pairs), words)
+        yield topic_relations.relatives(topic_relations.added_pairs(pairs), words, which)
 
 
 def _word_weights(*, query: list[str], **tables: pa.Table | None) -> pa.Table:

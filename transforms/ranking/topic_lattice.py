@@ -71,7 +71,7 @@ from semrank.transforms.columnar.ids import set_id, text_ids
 from semrank.transforms.context.descriptions import Descriptions
 from semrank.transforms.lattice.closed_sets import closed_sets
 from semrank.transforms.lattice.context import Concepts, FormalContext
-from semrank.transforms.ranking import topic_relations
+from semrank.transforms.ranking import topic_part_of, topic_relations
 from semrank.transforms.ranking.exact_sums import SUM_SCHEMA, fixed, sum_bits
 from semrank.transforms.ranking.facts import Facts, inverse_document_frequency
 from semrank.transforms.ranking.reasons import Term, best_words, reason_lists
@@ -151,10 +151,10 @@ class TopicSettings:
     """How SemRank by the topic's lattice is computed.
 
     Attributes:
-        relations: whether words match others that the click log relates them to.
+        relations: by which relations that the click log gives words match others (`topic_relations.WANTED`), if any.
     """
 
-    relations: bool = False
+    relations: str | None = None
 
 
 def counted_words(known: Descriptions) -> sparse.csr_array:
@@ -594,17 +594,19 @@ def lattice_of_facts(facts: Facts, settings: TopicSettings | None = None) -> Top
     collection, seeds, near = _base_objects(facts)
     mentions = mention_sums(known, collection)
     lattice = TopicLattice(collection, seeds, near, mentions)
-    if settings is None or not settings.relations:
+    if settings is None or settings.relations is None:
         return lattice
     if facts.asked is None:
         raise ValueError("found no sessions by word, expected facts with them to learn relations")
-    evidence = topic_relations.page_evidence(topic_relations.asked_words(known, facts.asked), lattice.keywords)
-    return TopicLattice(collection, seeds, near, mentions, topic_relations.relatives(*evidence))
+    asked = topic_relations.asked_words(known, facts.asked)
+    related = topic_part_of.learned_relatives(asked, facts.links, lattice.keywords, known.url, settings.relations)
+    return TopicLattice(collection, seeds, near, mentions, related)
 
 
 def settings_of(options: Mapping[str, Any]) -> TopicSettings:
     """The settings from a round's option `topic_relations`."""
-    return TopicSettings(options["topic_relations"])
+    which = options["topic_relations"]
+    return TopicSettings(which if which in topic_relations.WANTED else None)
 
 
 def rank(facts: Facts, settings: TopicSettings | None = None) -> pa.Table:

@@ -15,8 +15,20 @@ clicks on the pages that these led to. Over those pages, with a a base word:
     ics(a, b) = ln(l S / (s(a) s(b))) / ln(S / l)            where l > 0 and l S > s(a) s(b), else 0
 
 l is a lower bound of the number of sessions that support a pair, without its largest page. So ics is
-a lower bound of the normalised pointwise mutual information (Bouma 2009). It is in [0, 1], as s(a) + s(b) - s(a, b) is
-at most S. A word keeps its `MOST_RELATIVES` relatives with the largest ics; ties are broken by number, ascending.
+a lower bound of the normalised pointwise mutual information (Bouma 2009). It is in [0, 1], as s(a, b) is at most s(a)
+and s(b).
+
+Part-Of(a, b) is found likewise along the followed links (u, v) between those pages, for a or b a base word:
+
+    s(a, b) = sum of min(s_u(a), s_v(b))
+    t(a, b) = the largest share of a single u in this sum
+    S       = sum of the largest s_u(n) or s_v(n) of each link
+
+and the sums of s_u(a) and of s_v(b) over all links in place of s(a) and s(b). ISA takes precedence; of Part-Of(a, b)
+and Part-Of(b, a) the one with the larger s stays, neither if they are equal. Both words are relatives of each other.
+
+By each of the two a word keeps its `MOST_RELATIVES` relatives with the largest ics; ties are broken by number,
+ascending.
 """
 
 from __future__ import annotations
@@ -26,9 +38,12 @@ import pyarrow as pa
 from scipy import sparse
 
 from semrank.transforms.columnar.arrays import (
+    Bools,
     Float64s,
     Int64s,
+    bools,
     entry_rows,
+    group_lengths,
     group_starts,
     int64s,
     members,
@@ -36,7 +51,7 @@ from semrank.transforms.columnar.arrays import (
     ragged,
     sum_by_key,
 )
-from semrank.transforms.context.descriptions import Descriptions, counts_matrix
+from semrank.transforms.context.descriptions import Descriptions
 
 MOST_WORDS = 50
 """Largest number of words of a page that are paired, since pairs grow with its square."""
@@ -48,16 +63,28 @@ LARGEST_PAGE = 1.0
 """Share of the sessions of a pair's largest page that is subtracted, so that no single page makes a relation."""
 
 MOST_RELATIVES = 5
-"""Largest number of relatives of a base word."""
+"""Largest number of relatives of a base word by ISA, and by Part-Of."""
+
+ISA, TO, FROM = range(3)
+"""Relations of a base word to another: ISA, Part-Of along links to the other's pages, Part-Of along links from them."""
+
+REVERSED = np.array([ISA, FROM, TO], dtype=np.int64)
+"""The relation of the other word to the base word."""
+
+WANTED = {"isa": (ISA,), "part-of": (TO, FROM), "both": (ISA, TO, FROM)}
+"""Relations by the option's values. ISA takes precedence even where its pairs are not wanted."""
 
 ASKED_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("url_id", "word", "sessions")])
 """s_u(n): number of sessions that clicked a page after queries with a word that it has."""
 
-PAIR_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("source", "target", "sessions", "most")])
-"""s(a, b) and t(a, b) of a base word and another word over some pages."""
+LEADING_SCHEMA = pa.schema([*ASKED_SCHEMA, pa.field("base", pa.bool_())])
+"""s_u(n) of the words of a page that count, and whether each is a base word."""
 
-WORD_SCHEMA = pa.schema([pa.field("word", pa.int64()), pa.field("sessions", pa.int64())])
-"""s(n) of a word; S is the value of the word `ALL`."""
+PAIR_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("relation", "source", "target", "sessions", "most")])
+"""s(a, b) and t(a, b) of a base word and another word over some pages or links."""
+
+WORD_SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("relation", "word", "sessions")])
+"""s(n) of a word, over all links of which it is at the source (`TO`) or target (`FROM`); S has the word `ALL`."""
 
 ALL = -1
 
@@ -93,93 +120,116 @@ def asked_words(known: Descriptions, asked: sparse.csr_array) -> pa.Table:
     return pa.table([known.url[row[kept]], word[kept], sessions[kept]], schema=ASKED_SCHEMA)
 
 
-def page_evidence(asked: pa.Table, base_words: Int64s) -> tuple[pa.Table, pa.Table]:
-    """Sums over some pages for pairs of words (`PAIR_SCHEMA`) and for words (`WORD_SCHEMA`).
-
-    Parts are added by `added_pairs` and `added_words`.
+def leading_words(asked: pa.Table, base_words: Int64s) -> pa.Table:
+    """The words that count of the pages with a base word, a table of `LEADING_SCHEMA` ascending by page.
 
     Args:
         asked: rows of `ASKED_SCHEMA`, for each page in it all of its rows.
         base_words: numbers of the base words, ascending.
     """
-    pages, row = np.unique(int64s(asked["url_id"]), return_inverse=True)
-    words, counts = int64s(asked["word"]), int64s(asked["sessions"])
-    width = int(words.max(initial=-1)) + 1
-    matrix = _leading(counts_matrix(row.astype(np.int64), words, counts, (len(pages), width)))
-    base = members(base_words, matrix.indices.astype(np.int64))
-    owner = entry_rows(matrix.indptr)
-    matrix = sparse.csr_array(matrix[np.unique(owner[base])])
-    return added_pairs(_pairs(matrix, base_words)), added_words(_words(matrix))
+    url, word, sessions = (int64s(asked[name]) for name in ASKED_SCHEMA.names)
+    order = np.lexsort((word, -sessions, url))
+    leading = order[places_in_groups(group_starts(url[order]), len(order)) < MOST_WORDS]
+    base = members(base_words, word[leading])
+    of_topic = members(np.unique(url[leading[base]]), url[leading])
+    kept = leading[of_topic]
+    return pa.table([url[kept], word[kept], sessions[kept], base[of_topic]], schema=LEADING_SCHEMA)
 
 
-def _leading(matrix: sparse.csr_array) -> sparse.csr_array:
-    """The `MOST_WORDS` largest counts of each row, ties broken by column, ascending, CSR int64."""
-    row = entry_rows(matrix.indptr)
-    order = np.lexsort((matrix.indices, -matrix.data, row))
-    kept = np.sort(order[np.arange(len(order)) - matrix.indptr[row[order]] < MOST_WORDS])
-    return counts_matrix(row[kept], matrix.indices[kept].astype(np.int64), matrix.data[kept], matrix.shape)
+def page_evidence(leading: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Sums for ISA over some pages, for pairs of words (`PAIR_SCHEMA`) and for words (`WORD_SCHEMA`).
 
+    Parts are added by `added_pairs` and `added_words`.
 
-def _words(matrix: sparse.csr_array) -> pa.Table:
-    largest = np.zeros(0, dtype=np.int64)
-    if matrix.nnz:
-        largest = np.asarray(matrix.max(axis=1).toarray(), dtype=np.int64).ravel()
-    words = np.concatenate([matrix.indices.astype(np.int64), np.full(len(largest), ALL, dtype=np.int64)])
-    return pa.table([words, np.concatenate([matrix.data, largest])], schema=WORD_SCHEMA)
-
-
-def _pairs(matrix: sparse.csr_array, base_words: Int64s) -> pa.Table:
-    """Pairs of a base word and another of each page, at most the square of `MOST_WORDS` a page."""
-    indptr, words = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
-    row = entry_rows(indptr)
-    sources = np.flatnonzero(members(base_words, words))
-    owner, place = ragged(indptr[row[sources]], np.diff(indptr)[row[sources]])
+    Args:
+        leading: a result of `leading_words`.
+    """
+    page, word, sessions = (int64s(leading[name]) for name in ASKED_SCHEMA.names)
+    starts = group_starts(page)
+    lengths = group_lengths(starts, len(page))
+    row = np.repeat(np.arange(len(starts)), lengths)
+    sources = np.flatnonzero(bools(leading["base"]))
+    owner, place = ragged(starts[row[sources]], lengths[row[sources]])
     owner = sources[owner]
-    other = words[owner] != words[place]
+    other = owner != place
     owner, place = owner[other], place[other]
-    counts = np.minimum(matrix.data[owner], matrix.data[place])
-    return pa.table([words[owner], words[place], counts, counts], schema=PAIR_SCHEMA)
+    pairs = pair_rows(ISA, word[owner], word[place], np.minimum(sessions[owner], sessions[place]))
+    largest = group_maxima(sessions, starts)
+    words = [word_rows(ISA, word, sessions), word_rows(ISA, np.full(len(starts), ALL, dtype=np.int64), largest)]
+    return added_pairs(pairs), added_words(pa.concat_tables(words))
+
+
+def pair_rows(relation: int, source: Int64s, target: Int64s, sessions: Int64s) -> pa.Table:
+    """Pairs of one page, a table of `PAIR_SCHEMA`."""
+    same = np.full(len(source), relation, dtype=np.int64)
+    return pa.table([same, source, target, sessions, sessions], schema=PAIR_SCHEMA)
+
+
+def word_rows(relation: int, word: Int64s, sessions: Int64s) -> pa.Table:
+    """Sessions of words, a table of `WORD_SCHEMA`."""
+    return pa.table([np.full(len(word), relation, dtype=np.int64), word, sessions], schema=WORD_SCHEMA)
+
+
+def group_maxima(values: Int64s, starts: Int64s) -> Int64s:
+    """The largest value of each group that begins at `starts`, int64[len(starts)]."""
+    return np.maximum.reduceat(values, starts) if len(starts) else values
 
 
 def added_pairs(rows: pa.Table) -> pa.Table:
-    """Sums of several parts' pairs, one row per pair, a table of `PAIR_SCHEMA`."""
-    merged = rows.group_by(["source", "target"]).aggregate([("sessions", "sum"), ("most", "max")])
+    """Sums of several parts' pairs, one row per relation and pair, a table of `PAIR_SCHEMA`."""
+    merged = rows.group_by(["relation", "source", "target"]).aggregate([("sessions", "sum"), ("most", "max")])
     return merged.rename_columns(PAIR_SCHEMA.names).cast(PAIR_SCHEMA)
 
 
 def added_words(rows: pa.Table) -> pa.Table:
-    """Sums of several parts' words, one row per word, a table of `WORD_SCHEMA`."""
+    """Sums of several parts' words, one row per relation and word, a table of `WORD_SCHEMA`."""
     return sum_by_key(rows, "sessions")
 
 
-def relatives(pairs: pa.Table, words: pa.Table) -> pa.Table:
+def relatives(pairs: pa.Table, words: pa.Table, which: str) -> pa.Table:
     """The relatives of base words, a table of `RELATIVE_SCHEMA` ascending by source and target.
 
     Args:
         pairs: a result of `added_pairs`, for each base word in it all of its rows.
-        words: results of `page_evidence` for all words, in parts.
+        words: results of `page_evidence`, and of `link_evidence` where Part-Of is wanted, for all words, in parts.
+        which: the relations, one of `WANTED`.
     """
     total, each = _sessions(words)
-    source, target = int64s(pairs["source"]), int64s(pairs["target"])
-    similar = similarities(int64s(pairs["sessions"]), int64s(pairs["most"]), each[source], each[target], total)
-    order = np.lexsort((target, -similar, source))
+    relation, source, target, both, most = (int64s(pairs[name]) for name in PAIR_SCHEMA.names)
+    first, second = each[relation, source], each[REVERSED[relation], target]
+    similar = similarities(both, most, first, second, total[relation])
+    wanted = np.isin(relation, WANTED[which]) & _prevailing(relation, source, target, both, similar > 0)
+    similar[~wanted] = 0.0
+    isa = relation == ISA
+    order = np.lexsort((target, -similar, isa, source))
     order = order[similar[order] > 0]
-    starts = group_starts(source[order])
-    rank = places_in_groups(starts, len(order))
-    kept = order[rank < MOST_RELATIVES]
+    kept = order[places_in_groups(group_starts(source[order], isa[order]), len(order)) < MOST_RELATIVES]
     kept = kept[np.lexsort((target[kept], source[kept]))]
     return pa.table([source[kept], target[kept], similar[kept]], schema=RELATIVE_SCHEMA)
 
 
-def _sessions(words: pa.Table) -> tuple[int, Int64s]:
-    """S, and s(n) of each word up to the largest number."""
-    number, sessions = int64s(words["word"]), int64s(words["sessions"])
-    each = np.zeros(int(number.max(initial=ALL)) + 1, dtype=np.int64)
-    np.add.at(each, number[number != ALL], sessions[number != ALL])
-    return int(sessions[number == ALL].sum()), each
+def _prevailing(relation: Int64s, source: Int64s, target: Int64s, both: Int64s, similar: Bools) -> Bools:
+    """Whether no other relation of the same pair takes precedence, bool[n]."""
+    width = int(target.max(initial=0)) + 1
+    pairs, pair = np.unique(source * width + target, return_inverse=True)
+    isa = np.zeros(len(pairs), dtype=np.bool_)
+    isa[pair[similar & (relation == ISA)]] = True
+    sessions = np.zeros((len(pairs), len(REVERSED)), dtype=np.int64)
+    sessions[pair, relation] = both
+    better = both > sessions[pair, REVERSED[relation]]
+    return np.asarray((relation == ISA) | (better & ~isa[pair]), dtype=np.bool_)
 
 
-def similarities(both: Int64s, most: Int64s, first: Int64s, second: Int64s, total: int) -> Float64s:
+def _sessions(words: pa.Table) -> tuple[Int64s, Int64s]:
+    """S by relation, and s(n) by relation and word up to the largest number."""
+    relation, number, sessions = (int64s(words[name]) for name in WORD_SCHEMA.names)
+    # The number of `ALL` is the last place.
+    each = np.zeros((len(REVERSED), int(number.max(initial=ALL)) + 2), dtype=np.int64)
+    np.add.at(each, (relation, number), sessions)
+    return each[:, ALL], each
+
+
+def similarities(both: Int64s, most: Int64s, first: Int64s, second: Int64s, total: Int64s) -> Float64s:
     """Ics of pairs of words, float64[n] in [0, 1].
 
     Args:
@@ -187,11 +237,12 @@ def similarities(both: Int64s, most: Int64s, first: Int64s, second: Int64s, tota
         most: t(a, b), int64[n].
         first: s(a), int64[n].
         second: s(b), int64[n].
-        total: S.
+        total: S, int64[n].
     """
     least = both - LARGEST_PAGE * most - DEVIATIONS * np.sqrt(both)
-    found = least * total > first.astype(np.float64) * second
+    chance = first.astype(np.float64) * second
+    found = least * total > chance
+    least, total, chance = least[found], total[found], chance[found]
     similar = np.zeros(len(both))
-    lift = least[found] * total / (first[found].astype(np.float64) * second[found])
-    similar[found] = np.log(lift) / np.log(total / least[found])
+    similar[found] = np.log(least * total / chance) / np.log(total / least)
     return np.minimum(similar, 1.0)
