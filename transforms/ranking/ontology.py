@@ -11,7 +11,8 @@ is above `PRS_THRESHOLD`. PRS(d) is the cosine of the page's words and the topic
 idf (Eq. 7; the lexicon's idf where no seed has words); PR(u) is the same of the words of u's anchors. lambda(d) =
 (t+ + theta) / (t + theta) with t the harvested children of d and t+ those of them that hit the topic (Eq. 8 takes t
 for another number; a share it is with this one). S_pl / 2 lies in [0, 1], and S_p = r1 S_pc + r2 S_pl / 2 (Eq. 9)
-with r1 = r2 = 1/2; EC's other way, the sum of the weighted logarithms, orders URLs as S_pc^r1 (S_pl / 2)^r2 does.
+with r1 = r2 = 1/2, divided by r1 + r2 if that is above 1. EC's other way, the sum of the weighted logarithms, orders
+URLs as S_pc^r1 (S_pl / 2)^r2 does.
 """
 
 from __future__ import annotations
@@ -78,9 +79,14 @@ class OntologySettings:
     link_weight: float = LINK_WEIGHT
     combine: str = SUM
 
+    @property
+    def _divisor(self) -> float:
+        """What the weighted sum is divided by, so that it is at most 1."""
+        return max(1.0, self.content_weight + self.link_weight)
+
     def weights(self, weight: float, rows: int) -> Float64s | None:
         """The weight of a term of the score for each row; terms of a product have none."""
-        return np.full(rows, weight) if self.combine == SUM else None
+        return np.full(rows, weight / self._divisor) if self.combine == SUM else None
 
     def combined(self, content: Float64s, link: Float64s) -> Float64s:
         """S_p of content scores and link scores in [0, 1].
@@ -89,7 +95,7 @@ class OntologySettings:
         0 and has a weight.
         """
         if self.combine == SUM:
-            return self.content_weight * content + self.link_weight * link
+            return (self.content_weight * content + self.link_weight * link) / self._divisor
         return np.asarray(content**self.content_weight * link**self.link_weight, dtype=np.float64)
 
 

@@ -142,7 +142,8 @@ def test_equations_by_hand() -> None:
     assert {term["weight"] for term in row["reasons"] if term["term"] in ("content", "anchors", "parents")} == {None}
     # theta = 1: lambda(1) = 1 / 2. n = 1/4: W(Raptor) = 1/4, and the largest stays 2.
     (row,) = rank(crawl.facts(), BIRDS, OntologySettings(theta=1.0, discount=0.25, content_weight=1.0)).to_pylist()
-    assert row["score"] == pytest.approx(0.03125 + 0.25 * 0.5, abs=1e-8)
+    assert row["score"] == pytest.approx((0.03125 + 0.25 * 0.5) / 1.5, abs=1e-8)
+    assert {term["weight"] for term in row["reasons"]} == {1 / 1.5, 0.25 / 1.5}
     table = class_rows(BIRDS, ontology.learning_sums(*_lesson(crawl)), OntologySettings())
     learned = {entry["name"]: entry["sigma"] for entry in table.to_pylist()}
     assert learned == {"Bird": 2.0, "Raptor": 1.0, "Wing": 1.0, "Nest": 1.0, "Web": 0.0}
