@@ -24,6 +24,7 @@ VALUES = {
     "level": "host",
     "base": "last",
     "log-scope": "topic",
+    "topic-relations": "both",
     "ontology-combine": "sum",
     "weight": "0.4",
     "threshold": "0.45",
