@@ -28,7 +28,10 @@ from semrank.transforms.streams.texts import Memo, escaped
 from semrank.transforms.streams.urls import canonicalize
 
 _HAS_SCHEME = r"^[\x00-\x20]*(?:[A-Za-z][A-Za-z0-9+.-]*://|(?i:https?):[/\\])"
-_BEGINS_WITH_HOST = r"^[^/?#\\]*[.:]"
+_BEGINS_WITH_HOST = (
+    r"^(?:[^/?#\\@:]*\.[^/?#\\@:]*(?::[0-9]*)?(?:[/?#\\]|$)"  # with a dot, perhaps with a port
+    r"|[^/?#\\@:]+:[0-9]+[/\\]|\[[0-9A-Fa-f:.]+\])"  # a word with a port and a path, or an IPv6 address
+)
 _POSITION = r"^-?[0-9]{1,9}(?:\.0{1,9})?$"  # data frames write whole numbers with a fraction
 
 POSITION_BELOW_ONE, POSITION_UNREADABLE = "position-below-one", "position-unreadable"
@@ -121,7 +124,8 @@ def positions(values: pa.Array, balance: Balance) -> pa.Int32Array:
 def with_scheme(urls: pa.BinaryArray) -> pa.BinaryArray:
     """The URLs, those that begin with the host (as logs of search engines shorten them) taken as http.
 
-    A single word, such as `NULL` or the name of a column, is no host.
+    A single word, such as `NULL` or the name of a column, is no host, nor is what other schemes stand before
+    (`tel:123`, `mailto:jane@example.org`) or an account (`jane@example.org`).
     """
     bare = pc.and_(
         pc.invert(pc.match_substring_regex(urls, _HAS_SCHEME)), pc.match_substring_regex(urls, _BEGINS_WITH_HOST)

@@ -57,11 +57,36 @@ def test_aol() -> None:
     [
         *((scheme, "http://h.example/a") for scheme in ("http:\\\\h.example\\a", "HTTP:/h.example/a", "h.example/a")),
         ("localhost:8080/a", "http://localhost:8080/a"),
+        ("h.example:8080", "http://h.example:8080/"),
+        ("[2001:db8::1]/a", "http://[2001:db8::1]/a"),
     ],
 )
 def test_schemes_of_clicked_urls(written: str, url: str) -> None:
     """WHATWG, "URL parsing": a special scheme counts with any number of slashes or backslashes."""
     assert [row["url"] for row in read_all("orcas", f"1\tq\tD1\t{written}\n".encode()).clicks] == [url]
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ("mailto:jane@h.example", "scheme-unsupported"),
+        ("tel:4930123456", "scheme-unsupported"),
+        ("jane@h.example", "scheme-missing"),
+        ("jane:secret@h.example/a", "scheme-unsupported"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("log", "row"),
+    [
+        ("aol", "142\tmoon\t2006-03-01 07:17:12\t2\t{}\n"),
+        ("orcas", "1\tmoon\tD1\t{}\n"),
+        ("sogou", "20111230000005\t57a\tmoon\t1\t2\t{}\n"),
+        ("table", "u1\tmoon\t2024-01-01T00:00:00Z\t{}\n"),
+    ],
+)
+def test_other_schemes_and_accounts_are_no_hosts(log: str, row: str, written: str, reason: str) -> None:
+    """RFC 3986, 3.1: what stands before the first colon is a scheme; RFC 6068: a mailto URL names a mailbox."""
+    assert read_all(log, row.format(written).encode()).rejected == {reason: 1}
 
 
 def test_orcas_rows_are_users_of_their_own() -> None:
