@@ -13,6 +13,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _DIGITS = re.compile(r"([0-9]{4})([0-9]{2})?([0-9]{2})?([0-9]{2})?([0-9]{2})?([0-9]{2})?([0-9]{0,9})")
 _PARTIAL_DATE = re.compile(r"[0-9]{4}(?:-[0-9]{2})?")
 _END_OF_DAY = re.compile(r"(?<=[T ])24(?=:?00(?::?00(?:\.0+)?)?(?:Z|[+-]|$))")
+_ANNOTATED = re.compile(r"(.*(?:Z|[+-][0-9]{2}:?[0-9]{2}))(?:\[[^\[\]]*\])+")
 _LEAP_SECOND = re.compile(r"(?<=[T ])([0-9]{2}:?[0-9]{2}:?)60(?=\.|Z|[+-]|$)")
 
 
@@ -20,8 +21,9 @@ def microseconds(text: str | None) -> int | None:
     """A point in time as microseconds since 1970 in UTC; None where there is none that can be read.
 
     Takes ISO 8601 as WARC dates have it: year and month alone, fractions (cut to microseconds), offsets (UTC where
-    there is none), the leap second (which is the next second) and hour 24 (which is the next day). Takes also the
-    digits of ARC dates, year to second and perhaps a fraction, which may break off behind any of them; a single digit
+    there is none), the leap second (which is the next second) and hour 24 (which is the next day). What RFC 9557 puts
+    behind an offset in brackets (`+02:00[Europe/Berlin]`, as Java writes it) is passed over. Takes also the digits of
+    ARC dates, year to second and perhaps a fraction, which may break off behind any of them; a single digit
     behind the last whole one is not counted.
     """
     if not text:
@@ -37,6 +39,8 @@ def microseconds(text: str | None) -> int | None:
         return None
     elif _PARTIAL_DATE.fullmatch(text):
         text = f"{text}-01-01"[:10]
+    elif (annotated := _ANNOTATED.fullmatch(text)) is not None:
+        text = annotated[1]
     if _END_OF_DAY.search(text):
         text, later = _END_OF_DAY.sub("00", text), timedelta(days=1)
     elif _LEAP_SECOND.search(text):

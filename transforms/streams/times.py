@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,8 @@ _SPACED = b"0000-00-00 00:00:00"
 
 _SPELT_UTC = re.compile(r"(?<=[0-9]) UTC\Z")
 _SLASHED = re.compile(r"\A([0-9]{4})/([0-9]{2})/([0-9]{2})(?= |\Z)")
+
+_EXPONENT = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?[eE]\+?[0-9]{1,2}")
 
 _DATE_IN_NAME = re.compile(
     r"(?<![0-9])((?:19[7-9]|20[0-9]|21[0-9])[0-9])(?:-([0-9]{2})(?:-([0-9]{2}))?|([0-9]{2})([0-9]{2}))(?![0-9])"
@@ -86,7 +89,7 @@ def written_times(values: pa.BinaryArray) -> pa.TimestampArray:
 
     ISO 8601 (with a zone, perhaps ` UTC`, a fraction of a second, `T` or a space; without a zone it is UTC), the Common
     Log Format's, Caddy's (`2024/03/12 10:00:00.123`), 14 digits, seconds since 1970 with or without a fraction, or (13,
-    16, 19 digits) parts of seconds.
+    16, 19 digits) parts of seconds; also with an exponent, as floats and spreadsheets have it (`1.7E+18`).
     """
     encoded = values.dictionary_encode()
     known = encoded.dictionary
@@ -116,6 +119,8 @@ def _iso_times(values: pa.BinaryArray) -> pa.TimestampArray:
 
 def _one_time(value: bytes) -> int | None:
     text = value.decode("latin-1").strip()
+    if _EXPONENT.fullmatch(text):
+        text = format(Decimal(text), "f")
     try:
         number = float(text) if text[:1].isdigit() and text.replace(".", "", 1).isdecimal() else None
         if number is not None:

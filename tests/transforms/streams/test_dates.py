@@ -24,6 +24,10 @@ DATES = [
     ("2024-05-01T24:00:00+02:00", "2024-05-01T22:00:00"),
     ("2024-12-31T23:59:60Z", "2025-01-01T00:00:00"),
     ("2024-12-31T23:59:60.5Z", "2025-01-01T00:00:00.5"),
+    ("2024-05-01T10:00:00+02:00[Europe/Berlin]", "2024-05-01T08:00:00"),
+    ("2024-05-01T10:00:00.25Z[Etc/UTC][u-ca=hebrew]", "2024-05-01T10:00:00.25"),
+    ("2024-05-01T10:00:00[Europe/Berlin]", None),
+    ("2024-05-01T10:00:00Z[", None),
     ("Wed, 01 May 2024 10:00:00 GMT", None),
     ("0000-00-00T00:00:00Z", None),
     ("2024-02-30T00:00:00Z", None),
@@ -66,3 +70,17 @@ def test_dates_of_archives(text: str, moment: str | None) -> None:
 def test_dates_of_logs_are_the_same(text: str, moment: str | None) -> None:
     assert written_times(pa.array([text.encode()])).to_pylist() == [expected(moment)]
     assert written_time(text.encode()) == microseconds(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["1.7145576E9", "1.7145576e+09", "1.7145576e+12", "1.7145576E+15", "1.7145576e+18", "17145576e11"]
+)
+def test_numbers_with_an_exponent(text: str) -> None:
+    """Python's `repr` from 10^16 on, JavaScript's `Number` from 10^21 on, and spreadsheets write floats so."""
+    assert written_time(text.encode()) == 1_714_557_600_000_000
+    assert written_times(pa.array([text.encode()]))[0].as_py() == datetime(2024, 5, 1, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("text", ["1.7e99", "1e5", "e9", "1.e9", "1e-9", "1e999999999", "1.5e3e5"])
+def test_numbers_that_are_no_times(text: str) -> None:
+    assert written_time(text.encode()) is None
