@@ -105,7 +105,7 @@ def _settle(builder: BatchBuilder, row: dict[str, Any]) -> None:
     if _ROBOTS_SUBSET in (row["warc_filename"] or ""):
         builder.ignore("robots-txt")
         return
-    digest = row["content_digest"]
+    digest = row["content_digest"] or None
     # The digests of WARC records carry the name of their algorithm, those of the index don't.
     labelled = digest if digest is None or ":" in digest else f"sha1:{digest}"
     fetch = Fetch(url, row["fetch_time"], row["fetch_status"], labelled, raw)

@@ -2,7 +2,8 @@
 
 A file with unsuitable columns is an error; an unusable row is a reject. URLs become canonical. Times may be Arrow
 timestamps, or texts in the usual notations (`streams.times.written_times`), in JSON also seconds since 1970. Whole
-numbers such as `3.0` are integers; a position below 1 counts as missing.
+numbers such as `3.0` are integers; a position below 1 counts as missing, as does a blank text in a column of times,
+numbers, truth values or lists, or of names that group rows (digests, sessions, groups of users).
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ _URL_COLUMNS = {
     "links": {"source_url": "source-", "target_url": "target-"},
     "clicks": {"url": ""},
 }
+
+_GROUPING = frozenset({"content_digest", "session_id", "user_group"})
+"""Columns by whose equal values rows belong together; rows without a value don't."""
 
 MAX_KEYWORDS = 10_000
 """Maximum keywords of a row: long texts have some thousand different words."""
@@ -235,6 +239,8 @@ def _json_value(value: Any, dtype: pa.DataType) -> tuple[Any, bool]:
         return None, True
     if pa.types.is_string(dtype):
         return (well_formed(value), True) if isinstance(value, str) else (None, False)
+    if isinstance(value, str) and not value.strip():
+        return None, True
     if pa.types.is_boolean(dtype):
         return value, isinstance(value, bool)
     if pa.types.is_list(dtype):
@@ -267,6 +273,8 @@ def in_convertible_types(rows: pa.Table, schema: pa.Schema) -> tuple[pa.Table, p
         lost = pc.and_(pc.is_valid(before), pc.is_null(after))
         if pa.types.is_floating(before.type):  # data frames write null as NaN
             lost = pc.and_(lost, pc.invert(pc.is_nan(before)))
+        elif pa.types.is_timestamp(field.type):  # exports of databases write it as a blank text
+            lost = pc.and_(lost, pc.invert(_is_blank(before)))
         invalid = pc.if_else(pc.and_(lost, pc.is_null(invalid)), f"{_kebab(field.name)}-invalid", invalid)
         rows = rows.set_column(position, field.name, after)
     return rows, invalid
@@ -294,6 +302,15 @@ def _convertible(column: pa.Array, dtype: pa.DataType) -> pa.Array:
                 fits = pc.and_(pc.greater_equal(column, -limit), pc.less_equal(column, limit - 1))
             return pc.if_else(fits, column, None)
     return column
+
+
+def _is_blank(column: pa.Array) -> pa.BooleanArray:
+    """Which values are texts without a character other than white space."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return pa.repeat(False, len(column))
+    return pc.equal(pc.fill_null(pc.utf8_trim_whitespace(column), "-"), "")
 
 
 def _datable(column: pa.Array) -> pa.Array:
@@ -332,6 +349,9 @@ def _settle(
         column = column_array(rows[field.name])
         if field.name == "position":
             rows, column = _ranked(builder, rows, column)
+        if field.name in _GROUPING:
+            column = pc.if_else(_is_blank(column), None, column)
+            rows = rows.set_column(rows.schema.get_field_index(field.name), field.name, column)
         if field.name in _URL_COLUMNS[expected.name]:
             urls = canonicalize(column, builder.rules)
             prefix = _URL_COLUMNS[expected.name][field.name]

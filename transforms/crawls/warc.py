@@ -67,7 +67,7 @@ def _settle_fetch(builder: BatchBuilder, record: Record, url: str, described: st
     fetched_at = known_time(builder, microseconds(record.headers.get("warc-date")))
     if "warc-truncated" in record.headers or "warc-segment-number" in record.headers:
         builder.count("payload-cut-by-crawler")
-    digest = record.headers.get("warc-payload-digest")
+    digest = record.headers.get("warc-payload-digest") or None
     if record.kind == "revisit":
         visit = parse_http(record.block)
         fetch = Fetch(url, fetched_at, visit.status if visit else None, digest, described)

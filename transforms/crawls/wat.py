@@ -62,7 +62,7 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
     http = _member(envelope, "Payload-Metadata", "HTTP-Response-Metadata")
     status = known_status(builder, _member(http, "Response-Message").get("Status"))
     fetched_at = known_time(builder, microseconds(about.get("warc-date")))
-    fetch = Fetch(url, fetched_at, status, about.get("warc-payload-digest"), described)
+    fetch = Fetch(url, fetched_at, status, about.get("warc-payload-digest") or None, described)
     headers = headers_of_json(_member(http, "Headers"))
     if kind == "revisit":
         settle_revisit(builder, fetch, headers if http else None, about, limits.robots_name)

@@ -85,8 +85,8 @@ class ClickReader:
         if len(alive):
             columns = {
                 "user_id": rows.user_id,
-                "user_group": rows.user_group,
-                "session_id": rows.session_id,
+                "user_group": _named(rows.user_group),
+                "session_id": _named(rows.session_id),
                 "query": query,
                 "keywords": rows.keywords,
                 "clicked_at": rows.times,
@@ -100,6 +100,13 @@ class ClickReader:
                 clicks.setdefault(field.name, pa.nulls(len(alive), field.type))
             balance.add_clicks(pa.table(clicks).select(CLICKS.schema.names))
         balance.settle(rejections, rows.quote)
+
+
+def _named(names: pa.StringArray | None) -> pa.StringArray | None:
+    """Names of groups or sessions, null where a field is blank or a dash: such rows are no group."""
+    if names is None:
+        return None
+    return pc.if_else(pc.is_in(pc.utf8_trim_whitespace(names), pa.array(["", "-"])), None, names)
 
 
 def tidy(query: pa.StringArray) -> pa.StringArray:

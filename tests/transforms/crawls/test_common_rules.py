@@ -27,8 +27,10 @@ def from_warc(content: bytes) -> dict[str, Any]:
     return together(warc.read(stream(content), source="f"))
 
 
-def from_wat(status: str, headers: dict[str, str], html: dict[str, Any] | None, date: str) -> dict[str, Any]:
-    about = {"WARC-Type": "response", "WARC-Target-URI": URL, "WARC-Date": date, "WARC-Payload-Digest": "sha1:A"}
+def from_wat(
+    status: str, headers: dict[str, str], html: dict[str, Any] | None, date: str, digest: str = "sha1:A"
+) -> dict[str, Any]:
+    about = {"WARC-Type": "response", "WARC-Target-URI": URL, "WARC-Date": date, "WARC-Payload-Digest": digest}
     told = {"Response-Message": {"Status": status}, "Headers": headers, "HTML-Metadata": html or {}}
     envelope = {"WARC-Header-Metadata": about, "Payload-Metadata": {"HTTP-Response-Metadata": told}}
     content = warc_record(json.dumps({"Envelope": envelope}).encode(), URL, kind="metadata")
@@ -80,6 +82,19 @@ def test_impossible_times_are_counted_and_outdate_nothing(read: Callable[[int], 
     found = read(year)
     assert [page["fetched_at"] for page in found["pages"]] == [None]
     assert found["counters"]["date-missing-or-invalid"] == 1
+
+
+def test_empty_digests_are_unknown() -> None:
+    """Else all contents with one would be the same."""
+    at = "2024-03-01T00:00:00Z"
+    (read,) = from_warc(warc_record(http(HTML), URL, WARC_Payload_Digest=""))["pages"]
+    assert read["content_digest"].startswith("sha1:")
+    for found in (
+        from_wat("200", {"Content-Type": "text/html"}, None, at, digest=""),
+        from_index(content_digest=""),
+        from_table(content_digest=""),
+    ):
+        assert [page["content_digest"] for page in found["pages"]] == [None]
 
 
 def test_huge_times_of_nutch_are_counted() -> None:

@@ -97,6 +97,26 @@ def test_bad_rows_are_rejected_and_good_ones_beside_them_used(change: dict[str, 
     assert reject["record"].partition("(")[0].split() == list(filter(None, quoted))
 
 
+BLANKS = {"position": "", "keywords": " ", "user_group": "", "session_id": " ", "query": "red apples"}
+
+
+def test_blank_texts_are_missing_values() -> None:
+    """Exports of tables as JSON or CSV write null so."""
+    texts = {"user_group": [""], "session_id": [" "]}
+    columns = {**{name: [value] for name, value in CLICK.items()}, **texts}
+    for found in (from_json("clicks", {**CLICK, **BLANKS}), from_parquet("clicks", columns)):
+        (row,) = found["clicks"]
+        assert [row[name] for name in ("position", "keywords", "user_group", "session_id")] == [None] * 4
+    page = {"url": "http://example.com/a", "fetched_at": " ", "status": "", "content_digest": ""}
+    columns = {"url": [page["url"]], "fetched_at": pa.array([" "]).dictionary_encode(), "content_digest": [""]}
+    for found in (from_json("pages", page), from_parquet("pages", columns)):
+        (row,) = found["pages"]
+        assert [row[name] for name in ("fetched_at", "status", "content_digest")] == [None] * 3
+    link = {"source_url": page["url"], "target_url": page["url"], "nofollow": ""}
+    assert [row["nofollow"] for row in from_json("links", link)["links"]] == [None]
+    assert from_json("clicks", {**CLICK, "clicked_at": ""})["rejected"] == {"clicked-at-missing": 1}
+
+
 def test_keywords_stand_in_for_the_query() -> None:
     found = from_json(
         "clicks", {**CLICK, "query": "", "keywords": ["red"]}, {**CLICK, "query": None, "keywords": ["x"]}
@@ -124,6 +144,8 @@ def test_times_in_json(at: Any) -> None:
         pa.array([1709294400000], pa.uint64()),
         pa.array([1709294400000000], pa.int64()),
         pa.array([Decimal(1709294400)], pa.decimal128(12, 0)),
+        pa.array([1709294400000000000.0, None], pa.float64())[:1],
+        pa.array([Decimal(1709294400000000000)], pa.decimal128(19, 0)),
     ],
 )
 def test_times_in_parquet(values: pa.Array) -> None:

@@ -249,6 +249,14 @@ def table_options(text: str) -> LogOptions:
     return LogOptions(user_salt="a test's own key", columns=parse_columns(text))
 
 
+def test_blank_sessions_and_groups_are_none() -> None:
+    content = "".join(
+        f"ann,moon,2024-01-01T00:00:00Z,https://a.example/,{name},{name}\n" for name in ("", " ", "-", "x")
+    )
+    outcome = read_all("table", content.encode(), table_options("user=0,query=1,time=2,url=3,session=4,group=5"))
+    assert [(row["session_id"], row["user_group"]) for row in outcome.clicks] == [(None, None)] * 3 + [("x", "x")]
+
+
 def test_table_with_named_columns() -> None:
     content = (
         "\ufeffwhen,who,page,words,rank,team\n"
