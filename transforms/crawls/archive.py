@@ -18,6 +18,7 @@ from semrank.transforms.streams.inflate import (
     DAMAGE,
     GZIP_MAGIC,
     ZSTD_MAGIC,
+    ZSTD_SKIPPABLE,
     Inflater,
     gzip_inflater,
     inflate_all,
@@ -35,7 +36,6 @@ MAX_HEADER_BYTES = 1 << 16
 READ_BYTES = 1 << 16
 """Bytes that are read at once; the rest of them is copied at the end of each frame, so more are slower."""
 
-_ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # first bytes of a zstd file with its own dictionary
 _SKIPPABLE_HEAD_BYTES = 8  # magic and size of a skippable frame
 _MAX_DICTIONARY_BYTES = 8 << 20  # zstd's own tools train dictionaries of 110 KB
 _PROBE_BYTES = 512  # decompressed bytes that show whether a frame begins with a record
@@ -451,7 +451,7 @@ def begins_record(data: bytes) -> bool:
 
 def may_be_archive(head: bytes) -> bool:
     """Whether a file that begins with these bytes (some thousand) may contain records, even damaged ones."""
-    if head.startswith(ZSTD_MAGIC) or _ZSTD_SKIPPABLE.match(head):
+    if head.startswith(ZSTD_MAGIC) or ZSTD_SKIPPABLE.match(head):
         return True
     if head.startswith(GZIP_MAGIC):
         try:
@@ -493,7 +493,7 @@ def _codec(stream: BinaryIO) -> _Codec | None:
         return _Codec(GZIP_MAGIC)
     if head.startswith(ZSTD_MAGIC):
         return _Codec(ZSTD_MAGIC)
-    if not _ZSTD_SKIPPABLE.match(head):
+    if not ZSTD_SKIPPABLE.match(head):
         return None
     # The draft specification of WARC with zstd puts the dictionary into a skippable frame, itself perhaps compressed.
     content = stream.read(min(int.from_bytes(head[4:], "little"), _MAX_DICTIONARY_BYTES))
@@ -554,7 +554,7 @@ class _Frames:
                     self._raw = self._raw.lstrip(b"\0") + more
                     continue
             self.start = self._read_to - len(self._raw)
-            if not _ZSTD_SKIPPABLE.match(self._raw) or self._codec.magic != ZSTD_MAGIC:
+            if not ZSTD_SKIPPABLE.match(self._raw) or self._codec.magic != ZSTD_MAGIC:
                 break
             self._skip(_SKIPPABLE_HEAD_BYTES + int.from_bytes(self._raw[4:_SKIPPABLE_HEAD_BYTES], "little"))
         self.finished = not self._raw.strip(b"\0")

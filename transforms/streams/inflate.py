@@ -27,6 +27,8 @@ MAGIC_BYTES = 10
 
 GZIP_MAGIC = b"\x1f\x8b\x08"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
+"""First bytes of a frame without content (RFC 8878, 3.1.2), with which files of pzstd and dictionaries begin."""
 
 DAMAGE = (zlib.error, zstandard.ZstdError, OSError, EOFError, ValueError)
 """Exceptions of the decompressors for damaged content."""
@@ -114,6 +116,7 @@ MEMBERS: tuple[tuple[re.Pattern[bytes], Callable[[], Inflater]], ...] = (
     (re.compile(re.escape(GZIP_MAGIC)), gzip_inflater),
     (re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"), _Bzip2),
     (re.compile(re.escape(ZSTD_MAGIC)), zstd_inflater),
+    (ZSTD_SKIPPABLE, zstd_inflater),
 )
 """First bytes of gzip, bzip2 (with the mark of its first block: text may begin with BZh) and Zstandard."""
 

@@ -62,6 +62,12 @@ def test_content_encodings(encoding: str) -> None:
     assert (body.content, body.problem) == (TEXT, None)
 
 
+def test_zstd_frames_without_content_are_passed_over() -> None:
+    packed = b"\x5f\x2a\x4d\x18\x03\0\0\0abc" + ENCODED["zstd"]
+    assert decode_body(message(packed, Content_Encoding="zstd"), CAP).content == TEXT
+    assert decode_body(message(packed, Content_Type="text/html"), CAP).content == TEXT
+
+
 def test_bare_deflate_and_stacked_encodings() -> None:
     assert decode_body(message(raw_deflate(TEXT), Content_Encoding="deflate"), CAP).content == TEXT
     twice = gzip.compress(brotli(TEXT))

@@ -8,6 +8,7 @@ import io
 import itertools
 import json
 import random
+import struct
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -93,8 +94,16 @@ def test_any_bytes_are_accounted_for(name: str) -> None:
     check()
 
 
+def parallel_zstd(content: bytes) -> bytes:
+    """As pzstd writes it: before each frame one without content that has its size (RFC 8878, 3.1.2)."""
+    frame = zstandard.compress(content)
+    return b"\x50\x2a\x4d\x18" + struct.pack("<II", 4, len(frame)) + frame
+
+
 @pytest.mark.parametrize("name", sorted(FORMATS))
-@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, zstandard.compress], ids=["gzip", "bzip2", "zstd"])
+@pytest.mark.parametrize(
+    "compress", [gzip.compress, bz2.compress, zstandard.compress, parallel_zstd], ids=["gzip", "bzip2", "zstd", "pzstd"]
+)
 def test_compressed_logs_are_read_and_may_be_cut_off(name: str, compress: Callable[[bytes], bytes]) -> None:
     content = sample(name, 20)
     plain = read_all(name, content)
