@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import shutil
@@ -141,6 +142,21 @@ def test_links_of_outdated_captures_are_left_out(
         assert given == manifest["rows"]["links"] + outdated + manifest["repeated"]["links"]
         outputs.append(table_bytes(output))
     assert outputs[0] == outputs[1]
+
+
+def test_names_of_files_may_be_no_utf_8(tmp_path: Path) -> None:
+    """POSIX: a file's name is bytes, and of archives from other systems often Latin-1."""
+    names = (b"pages-\xe9.jsonl", b"seeds-\xe9.txt", b"round-\xe9")
+    source, seeds, ranked = (tmp_path / os.fsdecode(name) for name in names)
+    source.write_text('{"url": "https://a.example/", "text": "falcon"}\nnone\n')
+    seeds.write_text("https://a.example/\n")
+    snapshot = tmp_path / "snapshot"
+    assert run_ingest(snapshot, "--pages", str(source), "--scrapy", str(source)) == 0
+    shown = [entry["path"].rpartition("/")[2] for entry in manifest_of(snapshot)["sources"]]
+    assert shown == ["pages-\\xe9.jsonl"] * 2
+    assert {row["reason"] for row in read_rows(snapshot / "rejects")} == {"json-invalid"}
+    options = ["--snapshot", str(snapshot), "--seeds", str(seeds), "--output", str(ranked), "--quiet"]
+    assert main(["rank", *options]) == 0
 
 
 def test_traps_are_marked_and_kept(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from apache_beam.typehints.decorators import IOTypeHints
 from apache_beam.typehints.native_type_compatibility import convert_to_beam_type
 from apache_beam.utils.windowed_value import WindowedValue
 
+from semrank.schemas.errors import shown_path
 from semrank.transforms.columnar import coder, files
 from semrank.transforms.columnar.arrays import (
     MAIN,
@@ -701,7 +702,7 @@ def write_part(folder: str, partition: int, table: pa.Table) -> pa.Table:
         return WRITTEN_SCHEMA.empty_table()
     path = files.join(folder, part_name(partition))
     size = write_parquet(path, table)
-    return pa.table([[path], [table.num_rows], [size]], schema=WRITTEN_SCHEMA)
+    return pa.table([[shown_path(path)], [table.num_rows], [size]], schema=WRITTEN_SCHEMA)
 
 
 class WriteOne(beam.PTransform[Any, Any]):
@@ -731,7 +732,7 @@ class WriteOne(beam.PTransform[Any, Any]):
 
 def _written_table(*, folder: str, finish: Callable[..., pa.Table], **inputs: Any) -> pa.Table:
     table, path = finish(**inputs), files.join(folder, part_name(0))
-    return pa.table([[path], [table.num_rows], [write_parquet(path, table)]], schema=WRITTEN_SCHEMA)
+    return pa.table([[shown_path(path)], [table.num_rows], [write_parquet(path, table)]], schema=WRITTEN_SCHEMA)
 
 
 class FilterIds(beam.PTransform[Any, Any]):

@@ -179,7 +179,9 @@ def write_json(path: str, value: dict[str, Any]) -> None:
 
 
 def _json(value: dict[str, Any]) -> bytes:
-    return (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode(
+        "utf-8", "backslashreplace"
+    )
 
 
 def read_manifest(folder: str, kind: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 import requests
 import urllib3
 
-from semrank.schemas.errors import InputError
+from semrank.schemas.errors import InputError, shown_path
 
 CHUNK_BYTES = 1 << 18
 """Bytes that are read at a time: few enough for progress on slow lines, enough for low overhead on fast ones."""
@@ -127,10 +127,10 @@ class _Version:
 def shown_url(url: str) -> str:
     """A URL for messages, manifests and notes: without user and fragment, with a digest in place of the query.
 
-    Paths, which are not http(s) URLs, are returned as they are.
+    Paths, which are not http(s) URLs, are returned as `shown_path` shows them.
     """
     if not url.startswith(("http://", "https://")):
-        return url
+        return shown_path(url)
     try:
         parts = urlsplit(url)
     except ValueError:
