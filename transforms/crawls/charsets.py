@@ -10,6 +10,7 @@ import codecs
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
 
@@ -49,9 +50,21 @@ _ISO_2022_JP_ESCAPE = re.compile(rb"\x1b(\([BJI]|\$[@B])")
 _JIS_PAIRS = re.compile(rb"[\x21-\x7e]{2}+")
 # Six characters of JIS X 0208 for which Windows, and so the standard, has other ones than Python's codec.
 _AS_WINDOWS = {0x301C: 0xFF5E, 0x2016: 0x2225, 0x2212: 0xFF0D, 0x00A2: 0xFFE0, 0x00A3: 0xFFE1, 0x00AC: 0xFFE2}
+_FROM_WINDOWS = {windows: own for own, windows in _AS_WINDOWS.items()}
+
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_QUERY_ESCAPES = frozenset({*range(0x21), *b"\"#'<>", *range(0x7F, 0x100)})
+"""The URL standard's "special-query percent-encode set"."""
 
 
-def decode_html(body: bytes, charset: str | None = None, *, xml: bool = False) -> str:
+class Characters(NamedTuple):
+    """The characters of a page, and the codec that they were read by."""
+
+    text: str
+    encoding: str
+
+
+def decode_html(body: bytes, charset: str | None = None, *, xml: bool = False) -> Characters:
     """The characters of a page.
 
     Args:
@@ -64,19 +77,53 @@ def decode_html(body: bytes, charset: str | None = None, *, xml: bool = False) -
     """
     for mark, encoding in _BOMS:
         if body.startswith(mark):
-            return body[len(mark) :].decode(encoding, "replace")
-    declared = _known(charset) or _wide_encoding(body) or (_xml_encoding(body) if xml else declared_encoding(body))
+            return Characters(body[len(mark) :].decode(encoding, "replace"), encoding)
+    declared = codec_of(charset) or _wide_encoding(body) or (_xml_encoding(body) if xml else declared_encoding(body))
     if declared is not None:
         return _decode(body, declared)
     if b"\x1b" not in body:  # the escape-driven encodings are valid UTF-8 as well
         try:
-            return body.decode("utf-8")
+            return Characters(body.decode("utf-8"), "utf-8")
         except UnicodeDecodeError:
             pass
-    return _decode(body, _known(detect_encoding(body)) or "utf-8")
+    return _decode(body, codec_of(detect_encoding(body)) or "utf-8")
 
 
-def _known(label: str | None) -> str | None:
+def encode_query(reference: str, encoding: str) -> str:
+    """A reference on a page as browsers send it: characters of its query are those bytes that the page has for them.
+
+    URL standard, "percent-encode after encoding"; a character that the encoding lacks becomes `%26%23NUMBER%3B`.
+
+    Args:
+        reference: a URL, or a reference relative to one.
+        encoding: codec of the page, as `decode_html` gives it.
+    """
+    head, mark, query = reference.partition("?")
+    if not mark or query.isascii() or "#" in head or encoding.startswith("utf"):
+        return reference
+    query, fragment_mark, fragment = query.partition("#")
+    if encoding in _EUC_JP or encoding in _ISO_2022_JP:
+        query = query.translate(_FROM_WINDOWS)
+    encoded = _NOT_ASCII.sub(lambda run: _escaped(run[0].encode(encoding, "semrank-url-query")), query)
+    return f"{head}?{encoded}{fragment_mark}{fragment}"
+
+
+def _escaped(content: bytes) -> str:
+    return "".join(f"%{byte:02X}" if byte in _QUERY_ESCAPES else chr(byte) for byte in content)
+
+
+def _character_number(error: UnicodeError) -> tuple[bytes, int]:
+    """Error handler of `encode_query`: the escaped reference to a character that an encoding lacks."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return b"".join(b"%%26%%23%d%%3B" % ord(character) for character in lacking), error.end
+
+
+codecs.register_error("semrank-url-query", _character_number)
+
+
+def codec_of(label: str | None) -> str | None:
     """The codec of an encoding's label; None for labels that the standard does not have."""
     label = label.strip("\t\n\f\r \"'") if label else None
     if not label or not label.isascii():
@@ -88,12 +135,12 @@ def _known(label: str | None) -> str | None:
     return _SUPERSETS.get(encoding, encoding) if encoding is not None else None
 
 
-def _decode(body: bytes, encoding: str) -> str:
+def _decode(body: bytes, encoding: str) -> Characters:
     if encoding in _EUC_JP:
-        return body.decode("euc_jp", "semrank-windows-31j").translate(_AS_WINDOWS)
+        return Characters(body.decode("euc_jp", "semrank-windows-31j").translate(_AS_WINDOWS), encoding)
     if encoding in _ISO_2022_JP:
-        return "".join(_iso_2022_jp(body))
-    return body.decode(encoding, "replace")
+        return Characters("".join(_iso_2022_jp(body)), encoding)
+    return Characters(body.decode(encoding, "replace"), encoding)
 
 
 def _nec_rows(error: UnicodeError) -> tuple[str, int]:
@@ -207,6 +254,6 @@ def _xml_encoding(body: bytes) -> str | None:
 
 
 def _declared(label: bytes) -> str | None:
-    encoding = _known(label.decode("latin-1"))
+    encoding = codec_of(label.decode("latin-1"))
     # A declaration that could be read as ASCII was not written in UTF-16.
     return "utf-8" if encoding is not None and encoding.lower().startswith("utf-16") else encoding

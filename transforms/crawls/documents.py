@@ -53,7 +53,7 @@ def document_title(content_type: str | None, body: bytes, charset: str | None = 
     if content_type == PDF:
         title = _pdf_title(body)
     elif may_have_title(content_type):
-        title = _xml_title(decode_html(body[:_HEAD_BYTES], charset, xml=True))
+        title = _xml_title(decode_html(body[:_HEAD_BYTES], charset, xml=True).text)
     else:
         title = None
     return squeeze(title, MAX_TITLE_CHARS)

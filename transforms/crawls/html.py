@@ -91,7 +91,7 @@ def read_html(
     if len(body) > MAX_HTML_BYTES:
         body = body[:MAX_HTML_BYTES]
         links.counters["html-cut"] += 1
-    html = decode_html(body, charset, xml=xml)
+    html, links.encoding = decode_html(body, charset, xml=xml)
     if xml:
         html = as_html(html)
     html = bounded_markup(html, links.counters)

@@ -8,6 +8,7 @@ from typing import Any
 
 import can_ada
 
+from semrank.transforms.crawls.charsets import encode_query
 from semrank.transforms.crawls.robots import Robots
 from semrank.transforms.streams.parameters import NO_RULES, ParameterRules
 from semrank.transforms.streams.urls import (
@@ -65,6 +66,7 @@ class PageLinks:
         bad: (reason, reference) of links with an invalid URL.
         counters: number of ignored links, by kind.
         is_full: whether further links are only counted.
+        encoding: codec of the page, in which browsers send the queries of its references.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class PageLinks:
         self.robots = Robots(robots_name)
         self.bad: list[tuple[str, str]] = []
         self.counters: Counter[str] = Counter()
+        self.encoding = "utf-8"
         self._url, self._rules = url, rules
         self._base: can_ada.URL | None = parse_base(url)
         self._root = None if self._base is None else root_of(self._base)
@@ -125,7 +128,7 @@ class PageLinks:
         if self._base is None:
             return
         try:
-            base = self._base + href
+            base = self._base + encode_query(href, self.encoding)
         except (ValueError, TypeError):
             self.counters["base-invalid"] += 1
             return
@@ -138,7 +141,7 @@ class PageLinks:
     def canonical_link(self, href: str) -> None:
         """Adds a link element with rel=canonical; the first usable one counts."""
         if self.canonical is None:
-            own = canonical_url(href, self._base, self._rules).url
+            own = self._resolved(href).url
             if own is None:
                 self.counters["canonical-invalid"] += 1
             self.canonical = None if own == self._url else own
@@ -154,7 +157,7 @@ class PageLinks:
                 return
             known = self._known.get(href)  # a fifth to a half of a page's links repeat others
             if known is None:
-                known = self._known[href] = canonical_url(href, self._base, self._rules)
+                known = self._known[href] = self._resolved(href)
             url, reason = known
         if url is not None:
             self.targets.append(url)
@@ -164,6 +167,9 @@ class PageLinks:
             self.counters["links-scheme-unsupported"] += 1
         else:
             self.bad.append((reason or "url-invalid", href.strip()))
+
+    def _resolved(self, reference: str) -> CanonicalUrl:
+        return canonical_url(encode_query(reference, self.encoding), self._base, self._rules)
 
     def _is_over_cap(self) -> bool:
         """Counts a reference; returns whether it is above the limit, and counts it as such."""
@@ -187,7 +193,7 @@ class PageLinks:
         if found is None:
             return
         seconds, address = found
-        url, reason = canonical_url(address, self._base, self._rules)
+        url, reason = self._resolved(address)
         if url == self._url:
             return
         if url is not None and seconds > MAX_REFRESH_SECONDS:

@@ -119,7 +119,7 @@ def _settle_page(
         unindexed(builder, fetch)
     elif computed == PLAIN_TEXT:
         with time_limit(limits.record_seconds):
-            text = decode_html(body.content, message.charset)[:MAX_TEXT_CHARS].strip()
+            text = decode_html(body.content, message.charset).text[:MAX_TEXT_CHARS].strip()
             language = guess_language(text)
         links = PageLinks(fetch.url, limits.max_links, limits.robots_name, limits.rules)
         links.refresh_to(message.headers.get("refresh", ""))

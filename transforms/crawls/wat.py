@@ -15,9 +15,10 @@ from typing import Any
 
 from semrank.transforms.crawls.archive import Record, with_bare_uris
 from semrank.transforms.crawls.archive_batches import read_archive
+from semrank.transforms.crawls.charsets import codec_of
 from semrank.transforms.crawls.html import MAX_TITLE_CHARS
 from semrank.transforms.crawls.links import PageLinks, squeeze
-from semrank.transforms.crawls.media import HTML_TYPES, media_type
+from semrank.transforms.crawls.media import HTML_TYPES, content_type, media_type
 from semrank.transforms.crawls.pages import (
     CrawlLimits,
     Fetch,
@@ -73,12 +74,12 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
 def _settle_page(
     builder: BatchBuilder, fetch: Fetch, headers: dict[str, str], html: dict[str, Any], limits: CrawlLimits
 ) -> None:
-    content_type = media_type(headers.get("content-type"))
-    if not html and content_type not in HTML_TYPES:
+    if not html and media_type(headers.get("content-type")) not in HTML_TYPES:
         builder.ignore("not-html")
         return
     head = _member(html, "Head")
     links = PageLinks(fetch.url, limits.max_links, limits.robots_name, limits.rules)
+    links.encoding = _encoding(headers, head)
     base = _text(head, "Base")
     if base is not None:
         links.base(base)
@@ -107,6 +108,18 @@ def _settle_page(
     # Unknown text would be filled from the WET record of the fetch, which does not know that it is not to be indexed.
     text = "" if links.noindex else None
     page(builder, fetch, title=title or "", text=text, language=_language(head), links=links)
+
+
+def _encoding(headers: dict[str, str], head: dict[str, Any]) -> str:
+    """The codec of the page by its header, or else by the first of its `meta` elements that names one."""
+    types = [headers.get("content-type")]
+    labels: list[str | None] = []
+    for meta in _members(head, "Metas"):
+        labels.append(_text(meta, "charset"))
+        if (_text(meta, "http-equiv") or "").strip().lower() == "content-type":
+            types.append(_text(meta, "content"))
+    labels = [found.charset for found in map(content_type, types) if found is not None] + labels
+    return next(filter(None, map(codec_of, labels)), "utf-8")
 
 
 def _language(head: dict[str, Any]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from semrank.transforms.crawls.charsets import declared_encoding, decode_html
+from semrank.transforms.crawls.charsets import codec_of, declared_encoding, decode_html, encode_query
 
 
 @pytest.mark.parametrize(
@@ -62,12 +62,12 @@ def test_declarations(head: bytes, encoding: str | None) -> None:
     ],
 )
 def test_characters(body: bytes, charset: str, text: str) -> None:
-    assert decode_html(body, charset) == text
+    assert decode_html(body, charset).text == text
 
 
 def test_xml_is_utf_8_unless_it_declares_otherwise() -> None:
-    assert decode_html("<meta charset='koi8-r'/>ü".encode(), xml=True) == "<meta charset='koi8-r'/>ü"
-    assert decode_html(b"<?xml version='1.0' encoding='koi8-r'?>\xd0", xml=True).endswith("п")
+    assert decode_html("<meta charset='koi8-r'/>ü".encode(), xml=True).text == "<meta charset='koi8-r'/>ü"
+    assert decode_html(b"<?xml version='1.0' encoding='koi8-r'?>\xd0", xml=True).text.endswith("п")
 
 
 def test_pairs_are_those_of_windows() -> None:
@@ -78,5 +78,30 @@ def test_pairs_are_those_of_windows() -> None:
             trail = 0x9F + cell if row % 2 else 0x40 + cell + (cell >= 63)
             expected = bytes([lead, trail]).decode("cp932", "replace")
             if "\ufffd" not in expected and len(expected) == 1:
-                assert decode_html(bytes([row + 0xA1, cell + 0xA1]), "euc-jp") == expected
-                assert decode_html(b"\x1b$B" + bytes([row + 0x21, cell + 0x21]), "iso-2022-jp") == expected
+                assert decode_html(bytes([row + 0xA1, cell + 0xA1]), "euc-jp").text == expected
+                assert decode_html(b"\x1b$B" + bytes([row + 0x21, cell + 0x21]), "iso-2022-jp").text == expected
+
+
+@pytest.mark.parametrize(
+    ("label", "reference", "sent"),
+    [
+        ("windows-1252", "/ü?q=ü&p=a b#ü", "/ü?q=%FC&p=a b#ü"),
+        ("iso-8859-2", "?ł", "?%B3"),
+        ("windows-1252", "?ł€", "?%26%23322%3B%80"),
+        ("windows-1251", "?q=привет", "?q=%EF%F0%E8%E2%E5%F2"),
+        ("gb2312", "?q=中文", "?q=%D6%D0%CE%C4"),
+        ("shift_jis", "?≡‽", "?%81%DF%26%238253%3B"),
+        ("shift_jis", "?ソ=～", "?%83\\=%81`"),
+        ("euc-jp", "?日～", "?%C6%FC%A1%C1"),
+        ("iso-2022-jp", "?¥", "?%1B(J\\%1B(B"),
+        ("utf-8", "?ü", "?ü"),
+        ("utf-16", "?ü", "?ü"),
+        ("windows-1252", "/ü", "/ü"),
+        ("windows-1252", "#?ü", "#?ü"),
+    ],
+)
+def test_queries_have_the_bytes_of_the_page(label: str, reference: str, sent: str) -> None:
+    """URL standard, "percent-encode after encoding", and its table of examples for Shift_JIS and ISO-2022-JP."""
+    codec = codec_of(label)
+    assert codec is not None
+    assert encode_query(reference, codec) == sent

@@ -267,3 +267,31 @@ def test_items_of_an_array_in_one_line() -> None:
     assert (several["records"], len(several["links"])) == (2, 1)
     for other in ([], [first, 5], [[first]]):
         assert found(json.dumps(other).encode())["rejected"] == {"not-an-object": 1}
+
+
+_REFERENCES = "<base href='/d/?q=ü'><a href='x?q=ü'>ü</a><link rel=canonical href='?c=ü'><meta http-equiv=refresh {}>"
+_LATIN = ("text/html; charset=iso-8859-1", _REFERENCES.format("content='0;url=?r=ü'").encode("latin-1"))
+
+
+def _wat_links(*metas: dict[str, str]) -> dict[str, Any]:
+    refresh = {"http-equiv": "refresh", "content": "0;url=?r=ü"}
+    canonical = {"path": "LINK@/href", "rel": "canonical", "url": "?c=ü"}
+    head = {"Base": "/d/?q=ü", "Link": [canonical], "Metas": [*metas, refresh]}
+    return {"Head": head, "Links": [{"path": "A@/href", "url": "x?q=ü", "text": "ü"}]}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        from_warc(warc_record(http(_LATIN[1], content_type=_LATIN[0]), URL)),
+        from_warc(warc_record(http(b"<meta charset=latin1>" + _LATIN[1], content_type="text/html"), URL)),
+        from_warc(arc(http(_LATIN[1], content_type=_LATIN[0]), URL)),
+        from_wat("200", {"Content-Type": _LATIN[0]}, _wat_links(), "2024-03-01"),
+        from_wat("200", {"Content-Type": "text/html"}, _wat_links({"charset": "latin1"}), "2024-03-01"),
+    ],
+)
+def test_queries_of_references_have_the_encoding_of_the_page(found: dict[str, Any]) -> None:
+    """URL standard, "query state", as browsers and Scrapy have it: paths are UTF-8, queries what the page is."""
+    assert [row["target_url"] for row in found["links"]] == ["http://example.com/d/x?q=%FC"]
+    targets = {row["target_url"] for row in found["aliases"]}
+    assert targets == {"http://example.com/d/?c=%FC", "http://example.com/d/?r=%FC"}

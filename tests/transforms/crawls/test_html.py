@@ -168,14 +168,14 @@ CHINESE = "这是一个关于猫和狗的网页，由人写成，内容很多。
     ],
 )
 def test_character_encodings(body: bytes, charset: str | None) -> None:
-    assert decode_html(body, charset).endswith(RUSSIAN)
+    assert decode_html(body, charset).text.endswith(RUSSIAN)
 
 
 def test_labels_mean_what_browsers_take_them_for() -> None:
-    assert decode_html(b"\x93quoted\x94", "iso-8859-1") == "“quoted”"
-    assert decode_html("𠀀中".encode("gb18030"), "gb2312").endswith("中")
-    assert decode_html("日本語のページです。".encode("iso-2022-jp"), None) == "日本語のページです。"
-    assert decode_html(b"a\xffb", "utf-8") == "a�b"
+    assert decode_html(b"\x93quoted\x94", "iso-8859-1").text == "“quoted”"
+    assert decode_html("𠀀中".encode("gb18030"), "gb2312").text.endswith("中")
+    assert decode_html("日本語のページです。".encode("iso-2022-jp"), None).text == "日本語のページです。"
+    assert decode_html(b"a\xffb", "utf-8").text == "a�b"
 
 
 @pytest.mark.parametrize(
