@@ -8,6 +8,7 @@ with a reason. The Web ARChive format is ISO 28500; ARC is described in the Inte
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -128,7 +129,9 @@ def read_records(
         OSError: the stream itself fails; damaged content never raises.
     """
     codec = _codec(stream)
-    feed = _Feed(_plain_chunks(stream, max(0, start - 1)) if codec is None else _frame_chunks(stream, start, codec))
+    file_bytes = stream.seek(0, os.SEEK_END)
+    chunks = _plain_chunks(stream, max(0, start - 1)) if codec is None else _frame_chunks(stream, start, codec)
+    feed = _Feed(chunks, file_bytes)
     if start and codec is None:
         feed.skip_line()
     if start and not feed.skip_to_record():
@@ -164,16 +167,20 @@ def _read_record(feed: _Feed, max_record_bytes: int) -> Record:
         return Record(position, headers, b"", cut or "record-header-invalid")
     size = int(length)
     # A length above the limit may be correct in WARC files, which contain whole films.
-    if (is_arc and size > max_record_bytes) or (size <= max_record_bytes and not feed.is_whole(size)):
+    impossible = size > max_record_bytes and (is_arc or feed.is_impossible(size, max_record_bytes))
+    if impossible or (size <= max_record_bytes and not feed.is_whole(size)):
         inner = feed.bytes_to_record(min(size, max_record_bytes))
         if inner:
             return Record(position, headers, feed.take(inner))
+    if impossible and not is_arc:
+        feed.skip_to_record()
+        return Record(position, headers, b"", _cut(feed) or "record-truncated")
     block = feed.take(min(size, max_record_bytes))
     taken = len(block)
     if size > max_record_bytes:
         taken += feed.skip(size - taken)
     if taken < size:
-        return Record(position, headers, block, _cut(feed))
+        return Record(position, headers, block, _cut(feed) or "record-truncated")
     return Record(position, headers, block, "record-too-large" if size > max_record_bytes else None)
 
 
@@ -262,8 +269,9 @@ def _arc_middle(text: bytes) -> tuple[int, re.Match[bytes] | None]:
 class _Feed:
     """Reads lines and blocks from chunks, up to the next gap."""
 
-    def __init__(self, chunks: Iterator[_Chunk]) -> None:
+    def __init__(self, chunks: Iterator[_Chunk], file_bytes: int) -> None:
         self._chunks = chunks
+        self._file_bytes = file_bytes
         self._chunk = _Chunk(b"", 0)
         self._at = 0
         self._put_back: list[tuple[_Chunk, int]] = []
@@ -297,6 +305,12 @@ class _Feed:
         """Position of the next byte, as in `_Chunk.start`; there must be one."""
         self._fill()
         return self._chunk.start + self._at * self._chunk.step
+
+    @property
+    def frame(self) -> int | None:
+        """Start of the next byte's frame, or of the last one before it that begins with a record; None if plain."""
+        self._fill()
+        return None if self._chunk.step else self._chunk.start
 
     def resume(self) -> _Chunk | None:
         """Continues after a gap and returns it; None at the end of the file."""
@@ -341,9 +355,10 @@ class _Feed:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def skip(self, size: int) -> int:
-        """Skips `size` bytes; returns how many there were."""
+        """Skips `size` bytes; returns how many there were before a gap or a frame that begins with a record."""
         skipped = 0
-        while skipped < size and self._fill():
+        start = self.frame
+        while skipped < size and self.frame == start and self._fill():
             step = min(size - skipped, len(self._chunk.data) - self._at)
             self._at += step
             skipped += step
@@ -396,6 +411,20 @@ class _Feed:
             size -= step
             pieces += 1
         found = not size and self.at_boundary()
+        self._rewind(mark)
+        return found
+
+    def is_impossible(self, size: int, limit: int) -> bool:
+        """Whether `size` bytes lead beyond a plain file or, within `limit` bytes, to a frame that begins with a record.
+
+        Skips nothing.
+        """
+        start = self.frame
+        if start is None:
+            return self.position + size > self._file_bytes
+        mark = self._mark()
+        skipped = self.skip(limit)
+        found = skipped < limit and not self.ended
         self._rewind(mark)
         return found
 

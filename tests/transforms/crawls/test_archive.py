@@ -194,6 +194,34 @@ def test_too_large_lengths_in_warc_files_cost_no_other_record(
         assert read(content, 0, cut) + read(content, cut) == records
 
 
+@pytest.mark.parametrize("pack", [b"".join, members])
+@pytest.mark.parametrize(("size", "cap"), [(10, 100_000), (200_000, 500_000), (200_000, 1_000)])
+def test_lengths_over_the_cap_that_can_not_be_right_cost_no_other_record(
+    pack: Callable[[list[bytes]], bytes], size: int, cap: int
+) -> None:
+    """The end of the file, or a member that begins with a record, shows that a length is wrong."""
+    texts = [http(letter * length) for letter, length in ((b"a", 10), (b"b", size), (b"c", 10))]
+    first, second, third = (warc(text, f"http://h/{number}") for number, text in enumerate(texts))
+    wrong = second.replace(b"Content-Length: %d" % len(texts[1]), b"Content-Length: 5000000000", 1)
+    content = pack([first, wrong, third])
+    records = read(content, cap=cap)
+    problem = None if size < cap else "record-truncated"
+    assert [(record.headers["warc-target-uri"], record.problem) for record in records] == [
+        ("http://h/0", None),
+        ("http://h/1", problem),
+        ("http://h/2", None),
+    ]
+    assert problem is not None or records[1].block.rstrip() == texts[1]
+    for cut in range(1, len(content), max(1, len(content) // 20)):
+        assert read(content, 0, cut, cap=cap) + read(content, cut, cap=cap) == records
+
+
+def test_films_that_hold_archives_are_one_record() -> None:
+    film = warc(RECORDS[1] * 20 + bytes(5_000), "http://h/film")
+    for content in (film + RECORDS[2], members([film, RECORDS[2]])):
+        assert [record.problem for record in read(content, cap=1_000)] == ["record-too-large", None]
+
+
 def test_header_odds_and_ends() -> None:
     content = (
         b"\r\n\r\nWARC/1.0 \r\nwarc-type:response\r\nWARC-Target-URI: <http://example.com/>\r\nX: a\r\n  b\r\n"
