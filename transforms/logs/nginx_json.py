@@ -103,6 +103,7 @@ _OFTEN_NONE = frozenset({"client", "forwarded", "time", "request", "target", "re
 
 _LISTED = frozenset({"host", "scheme", "port"})
 _QUOTED = frozenset({"referrer", "agent"})
+_ADDRESSES = frozenset({"request", "target", "rewritten", "arguments", "referrer"})
 _DAY_AND_CLOCK = "^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}"  # where each has a member of its own
 _HEX_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
@@ -165,8 +166,12 @@ def _parsed(line: bytes) -> dict[str, Any] | str:
 
 def _unhexed(match: re.Match[bytes]) -> bytes:
     """The byte of nginx's hexadecimal escape (without `escape=json`); ASCII characters are escaped as in JSON."""
-    byte = bytes.fromhex(match[1].decode())
+    byte = _byte(match)
     return rb"\u00" + match[1] if byte.isascii() else byte
+
+
+def _byte(match: re.Match[bytes]) -> bytes:
+    return bytes.fromhex(match[1].decode())
 
 
 def _flattened(entry: Mapping[str, Any], prefix: str, depth: int) -> dict[str, Any]:
@@ -221,6 +226,9 @@ def _values(column: str, values: list[Any]) -> pa.BinaryArray:
         texts = pc.replace_substring_regex(texts, r"^\[(.*)\]$", r"\1")
     if column in _QUOTED and pc.any(pc.starts_with(texts, b'"')).as_py():  # Logstash keeps Apache's quotes
         texts = pc.replace_substring_regex(texts, '(?s)^"(.*)"$', r"\1")
+    if column in _ADDRESSES and pc.any(pc.match_substring(texts, rb"\x")).as_py():
+        # Shippers make JSON of lines in which the server had escaped bytes.
+        texts = pa.array([text and _HEX_ESCAPE.sub(_byte, text) for text in texts.to_pylist()], pa.binary())
     if column in _OFTEN_NONE:
         return without_none(texts)
     if column == "scheme":

@@ -96,6 +96,10 @@ def test_fates_in_logs_of_caddy_and_traefik() -> None:
         ({"path": "/i", "request_query": "id=7", "vhost": HOST}, "https://www.example.org/i?id=7"),
         ({"request": "/i", "query": "?id=7", "method": "GET", "host": HOST}, "https://www.example.org/i?id=7"),
         ({"request": "/i", "host": HOST}, "https://www.example.org/i"),
+        # Fluentd, rsyslog and others put the fields of plain lines into JSON, in which nginx had escaped bytes.
+        ({"request": "GET /\\xC3\\xBC\\x22 HTTP/1.1", "host": HOST}, "https://www.example.org/%C3%BC%22"),
+        ({"path": "/\\xFC", "args": "q=\\xfc", "host": HOST}, "https://www.example.org/%FC?q=%FC"),
+        ({"path": "/a\\b", "host": HOST}, "https://www.example.org/a/b"),
         ({"request_uri": "/e", "server_name": "_"}, None),
         ({"request_uri": "/e", "server_name": "~^(www\\.)?(?<name>.+)$"}, None),
         ({"request_uri": "/e", "server_name": "*.example.org"}, None),
