@@ -68,7 +68,7 @@ def read(stream: BinaryIO, *, source: str, limits: CrawlLimits = DEFAULT_LIMITS)
 
 
 def _settle(builder: BatchBuilder, line: bytes, source: str) -> None:
-    fields = text_or_escapes(line).split(None, _FIELDS - 1)
+    fields = [text_or_escapes(field) for field in line.split(None, _FIELDS - 1)]
     if len(fields) < 4 or not _STATUS.fullmatch(fields[1]):
         builder.reject("layout-unknown", f"{source} {quote_page_line(line)}")
         return

@@ -128,7 +128,7 @@ class _ExtendedReader:
 
     def _obey(self, directive: bytes) -> None:
         if directive[: len(_FIELDS)].lower() == _FIELDS:
-            self._names = tuple(directive[len(_FIELDS) :].decode("latin-1").lower().split())
+            self._names = tuple(name.decode("latin-1").lower() for name in directive[len(_FIELDS) :].split())
         elif directive[: len(_DATE)].lower() == _DATE:
             dated = _ISO_DATE.match(directive, len(_DATE))
             self._date = None if dated is None else dated[1]  # a date that can't be read is not the one before

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from zoneinfo import ZoneInfo, available_timezones
 
 import pyarrow as pa
@@ -224,6 +225,13 @@ def test_rules_for_robots_are_no_page(reader: Any, line: str) -> None:
     assert together(reader.read(stream(line.encode()), source="f"))["ignored"] == {"robots-txt": 1}
     below = line.replace("/robots.txt", "/about/robots.txt")
     assert together(reader.read(stream(below.encode()), source="f"))["used"] == 1
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u3000", "\u0085", "\u2028"])
+def test_other_spaces_are_parts_of_addresses_in_heritrix_logs(space: str) -> None:
+    line = duplicate(200, "-").replace(URL, f"{URL}{space}x")
+    (row,) = together(heritrix.read(stream(line.encode()), source="f"))["pages"]
+    assert row["url"] == f"{URL}{quote(space)}x"
 
 
 def test_heritrix_log() -> None:

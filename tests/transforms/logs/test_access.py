@@ -331,6 +331,14 @@ def test_strings_and_tabs_of_w3c_logs(gap: str) -> None:
     assert outcome.rejected == {"layout-unknown": 1}
 
 
+def test_names_of_columns_may_be_no_ascii() -> None:
+    """The last byte of `à` in UTF-8 is a no-break space in Latin-1."""
+    row = f"2012-02-10 21:42:07 - 203.0.113.7 /a 200 {BROWSER.replace(' ', '+')}"
+    log = f"#Fields: date time x(à) c-ip cs-uri sc-status cs(User-Agent)\n{row}\n"
+    (visit,) = read_all("w3c", log.encode()).visits
+    assert visit["url"] == "https://www.example.com/a"
+
+
 def test_cloudfront_logs_are_read() -> None:
     header = (
         "#Version: 1.0\n#Fields: date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status "
@@ -390,7 +398,7 @@ def passed_on(layout: str, peer: str, told: str) -> tuple[str, str]:
         return "nginx-json", json.dumps({**entry, **names})
     host = "www.example.com:443 " if layout == "vhost-combined" else ""
     tail = {"combined escaped": ' \\"x\\"', "combined more": ' "0.1" 7'}.get(layout, "")
-    request = f'"GET /a HTTP/1.1" 200 9 "-" "{AGENT}" "{told}"{tail}'
+    request = f'"GET /a HTTP/1.1" 200 9 "-" "{BROWSER.replace(" ", "+")}" "{told}"{tail}'
     return layout.partition(" ")[0], f"{host}{peer} - - [12/Mar/2024:10:00:00 +0000] {request}"
 
 
@@ -490,7 +498,7 @@ def test_a_date_that_cannot_be_read_is_not_the_one_before() -> None:
 def test_escapes_of_a_load_balancer_are_bytes() -> None:
     line = (
         "https 2024-03-12T10:00:00.5Z app/x/1 203.0.113.9:2817 10.0.0.1:80 0.0 0.0 0.0 200 200 1 2 "
-        rf'"GET https://www.example.com:443/\xC3\xBC\x5Ca?b=\x22 HTTP/2.0" "{AGENT}" - - -'
+        rf'"GET https://www.example.com:443/\xC3\xBC\x5Ca?b=\x22 HTTP/2.0" "{BROWSER.replace(" ", "+")}" - - -'
     )
     (visit,) = read_all("alb", line.encode()).visits
     assert visit["url"] == "https://www.example.com/%C3%BC/a?b=%22"
