@@ -30,6 +30,9 @@ _NOT_WRITABLE = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR
 _NAMES_IN_FOLDER = re.compile(r"/?(?:[\w .,=+@%-]+/)+[\w .,=+@%-]*\*[\w .,=+@%-]*")
 """A local glob whose only special character is one `*` in the name of the file: `snapshot/pages/*.parquet`."""
 
+_BRACKETED = re.compile(r"[^*?]*\[[^*?]*")
+_ANY_FOLDERS = "/**/"
+
 _ANY_NAME = r"[^/\\]*"  # as `*` is defined for Beam's file systems
 
 MAX_TEXT_BYTES = 256 << 20
@@ -47,11 +50,26 @@ def join(folder: str, *names: str) -> str:
 
 
 def match(pattern: str) -> list[FileMetadata]:
-    """Files that a path or glob names, sorted by path; empty where there is none."""
+    """Files that a path or glob names, sorted by path; empty where there is none.
+
+    As in shells, `/**/` stands for any number of folders, also for none, and brackets are themselves in the name of a
+    file that exists.
+    """
+    if is_local(pattern) and _BRACKETED.fullmatch(pattern) and Path(pattern).is_file():
+        status = Path(pattern).stat()
+        return [FileMetadata(pattern, status.st_size, status.st_mtime)]
+    if _ANY_FOLDERS in f"/{pattern}":
+        shallow = {str(file.path): file for file in match(f"/{pattern}".replace(_ANY_FOLDERS, "/", 1)[1:])}
+        deep = {str(file.path): file for file in _match(pattern)}
+        return [file for _, file in sorted({**shallow, **deep}.items())]
+    return _match(pattern)
+
+
+def _match(pattern: str) -> list[FileMetadata]:
     if _NAMES_IN_FOLDER.fullmatch(pattern):
         return _match_names(*pattern.rsplit("/", 1))
     # A glob without a folder finds nothing in Beam's local file system.
-    here = "./" if is_local(pattern) and "/" not in pattern else ""
+    here = "./" if is_local(pattern) and ("/" not in pattern or pattern.startswith(_ANY_FOLDERS[1:])) else ""
     try:
         result = FileSystems.match([here + pattern])[0].metadata_list
     except (BeamIOError, ValueError) as cause:

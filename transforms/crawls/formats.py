@@ -75,6 +75,9 @@ def expand(option: str, pattern: str) -> list[str]:
     found = [str(file.path) for file in files.match(pattern)]
     if not found:
         raise InputError(f"{option} {pattern}: names no file, expected at least one")
+    for path in filter(files.is_local, found):
+        if Path(path).is_fifo():  # checks, ranges and workers open an input anew, and read it from the middle
+            raise InputError(f"{option} {path}: is a pipe, expected a file")
     return found
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from contextlib import suppress
 from functools import cache
 from itertools import pairwise
@@ -132,6 +133,27 @@ def test_checks_of_files(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(FILES["pages"]))
     FORMATS["pages"].check(str(packed))
     assert not FORMATS["pages"].splittable(str(packed))
+
+
+def test_globs_of_any_folders_and_names_with_brackets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in Bash with `globstar` and Python's `glob`, `**/` stands for no folder, too."""
+    for name in ("a.warc", "[b].warc", "in/c.warc", "in/deep/d.warc", "in/e.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_bytes(b"")
+    every = ["[b].warc", "a.warc", "in/c.warc", "in/deep/d.warc"]
+    assert expand("--warc", f"{tmp_path}/**/*.warc") == [f"{tmp_path}/{name}" for name in every]
+    assert expand("--warc", f"{tmp_path}/**/in/**/d.warc") == [f"{tmp_path}/in/deep/d.warc"]
+    assert expand("--warc", f"{tmp_path}/[b].warc") == [f"{tmp_path}/[b].warc"]
+    assert expand("--warc", f"{tmp_path}/[a-z].warc") == [f"{tmp_path}/a.warc"]
+    monkeypatch.chdir(tmp_path)
+    assert expand("--warc", "**/*.warc") == every
+    assert expand("--warc", "[b].warc") == ["[b].warc"]
+
+
+def test_pipes_are_the_users_error(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.warc")
+    with pytest.raises(InputError, match=r"^--warc .*/a\.warc: is a pipe, expected a file$"):
+        expand("--warc", f"{tmp_path}/a.warc")
 
 
 def test_globs_folders_and_lists(tmp_path: Path) -> None:
