@@ -13,7 +13,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -162,8 +161,8 @@ def unpack_commit(commit: str, folder: Path) -> None:
         if done.returncode:
             raise RuntimeError(f"--earlier {commit}: {done.stderr.strip().splitlines()[-1]}")
         archive.seek(0)
-        with tarfile.open(fileobj=archive) as files:
-            files.extractall(folder, filter="tar")
+        # `tarfile` warns without a filter, and Python before 3.11.4 has none.
+        subprocess.run(["tar", "-x", "-C", str(folder)], stdin=archive, check=True)
 
 
 def commit_command(checkout: Path) -> tuple[str, ...]:
