@@ -10,6 +10,7 @@ import orjson
 
 from semrank.transforms.streams.batch import DEFAULT_MAX_RECORD_BYTES, MAX_REJECT_CHARS
 from semrank.transforms.streams.lines import RECORD_TOO_LARGE, blocks
+from semrank.transforms.streams.texts import well_formed
 
 BLOCK_BYTES = 1 << 20
 """Bytes of lines that are split at once."""
@@ -59,6 +60,8 @@ def read_lines(stream: BinaryIO, max_line_bytes: int = DEFAULT_MAX_RECORD_BYTES)
 def parse_json(text: bytes | str) -> Any:
     """A value of JSON, also with what Python's and other writers add to the standard: NaN, halves of surrogate pairs.
 
+    The halves in bytes become U+FFFD. Text keeps them: they may stand for bytes ("surrogateescape").
+
     Raises:
         ValueError: it is none, or nested too deeply.
     """
@@ -66,7 +69,12 @@ def parse_json(text: bytes | str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         try:
-            return json.loads(text if isinstance(text, str) else text.decode("utf-8"))
+            if isinstance(text, str):
+                return json.loads(text)
+            value = json.loads(text.decode("utf-8"))
+            written = json.dumps(value, ensure_ascii=False)
+            whole = well_formed(written)
+            return value if whole == written else json.loads(whole)
         except RecursionError as cause:
             raise ValueError("found values nested too deeply") from cause
 

@@ -84,6 +84,21 @@ def test_impossible_times_are_counted_and_outdate_nothing(read: Callable[[int], 
     assert found["counters"]["date-missing-or-invalid"] == 1
 
 
+def test_halves_of_surrogate_pairs_stop_no_run() -> None:
+    """RFC 8259, 8.2: JSON may escape them, and what a reader does then is open. JavaScript writes those it has cut."""
+    half = "a\ud83d"
+    html = {"Head": {"Title": half}, "Links": [{"path": "A@/href", "url": f"/{half}", "text": half}]}
+    wat_page = from_wat("200", {"Content-Type": "text/html"}, html, "2024-03-01", digest=half)
+    headers = {"X-Robots-Tag": half, "Refresh": f"0;url=/{half}"}
+    links = [{"url": f"/{half}", "text": half}, f"/{half}"]
+    item = from_scrapy(title=half, links=links, headers=headers, html=half, redirect_urls=[f"http://h.example/{half}"])
+    for found in (wat_page, item):
+        assert found["pages"][0]["title"] == "a\ufffd"
+        assert {row["target_url"] for row in found["links"]} == {"http://example.com/a%EF%BF%BD"}
+    row = from_table(title=half, content_digest=half)["pages"][0]
+    assert (row["title"], row["content_digest"]) == ("a\ufffd", "a\ufffd")
+
+
 def test_empty_digests_are_unknown() -> None:
     """Else all contents with one would be the same."""
     at = "2024-03-01T00:00:00Z"
