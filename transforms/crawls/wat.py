@@ -10,7 +10,10 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
+from html import unescape
+from html.entities import html5
 from typing import Any
 
 from semrank.transforms.crawls.archive import Record, with_bare_uris
@@ -36,6 +39,9 @@ from semrank.transforms.streams.dates import microseconds
 from semrank.transforms.streams.json_lines import JSON_INVALID, parse_json
 from semrank.transforms.streams.languages import language_code
 
+# Common Crawl's WAT files of before September 2019 have references to characters as they stand in the page, as have
+# those that the Internet Archive's tools make (commoncrawl/ia-web-commons, issues 14 and 19).
+_REFERENCE = re.compile(r"&(#[0-9]{1,7};|#[xX][0-9A-Fa-f]{1,6};|[A-Za-z][A-Za-z0-9]{1,31};)")
 _LINK_PATHS = frozenset({"A@/href", "AREA@/href"})
 _FRAME_PATHS = frozenset({"FRAME@/src", "IFRAME@/src"})
 _LANGUAGES = ("HTML@/lang", "HTML@/xml:lang")
@@ -146,4 +152,12 @@ def _members(value: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 def _text(value: dict[str, Any], name: str) -> str | None:
     text = value.get(name)
-    return text if isinstance(text, str) else None
+    if not isinstance(text, str):
+        return None
+    return _REFERENCE.sub(_character, text) if "&" in text else text
+
+
+def _character(reference: re.Match[str]) -> str:
+    """The character of a complete reference; `&or` in `?a=1&order=2` is none."""
+    known = reference[1].startswith("#") or reference[1] in html5
+    return unescape(reference[0]) if known else reference[0]

@@ -120,6 +120,25 @@ def test_json_of_another_shape_is_ignored(content: bytes) -> None:
     assert ingest(warc(content, kind="metadata"))["ignored"] == {"about-nothing": 1}
 
 
+def test_references_to_characters_are_undone() -> None:
+    """Common Crawl's ia-web-commons, issues 14 and 19, of which the examples are: older WAT files have them."""
+    links = {
+        "https://h.example/wes/Show?WESPAGE&#x3D;iam/home.jsp&amp;MSRSMAG&#x3D;FI": "WESPAGE=iam/home.jsp&MSRSMAG=FI",
+        "https://h.example/wes/Show?a=1&order=lexical&copy=2&notit;": "a=1&order=lexical&copy=2&notit;",
+    }
+    words = "© Verlag Madsack GmbH &amp; Co. KG &#39;x&#39; &eacute;"
+    html = {
+        "Head": {"Title": words, "Metas": [{"http-equiv": "refresh", "content": "0;url=/r?a&amp;b"}]},
+        "Links": [{"path": "A@/href", "url": url, "text": words} for url in links],
+    }
+    found = together(wat.read(stream(envelope(html=html)), source="f"))
+    assert [row["target_url"].partition("?")[2] for row in found["links"]] == list(links.values())
+    assert {found["pages"][0]["title"], *(row["anchor_text"] for row in found["links"])} == {
+        "© Verlag Madsack GmbH & Co. KG 'x' é"
+    }
+    assert [row["target_url"] for row in found["aliases"]] == ["http://example.com/r?a&b"]
+
+
 def test_links_over_the_cap_are_counted() -> None:
     links = {"Links": [{"path": "A@/href", "url": f"/{number}"} for number in range(5)]}
     found = ingest(envelope(html=links), max_links=3)
