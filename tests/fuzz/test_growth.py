@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from semrank.pipelines import config_file
-from semrank.transforms.crawls.charsets import declared_encoding, decode_html
+from semrank.transforms.crawls.charsets import declared_encoding, decode_html, encode_query
 from semrank.transforms.crawls.documents import document_title
 from semrank.transforms.crawls.html import read_html
 from semrank.transforms.crawls.links import parse_refresh
@@ -21,6 +21,8 @@ from semrank.transforms.crawls.payload import decode_body, parse_http
 from semrank.transforms.crawls.robots import Robots
 from semrank.transforms.samples.wikispeedia import article_text
 from semrank.transforms.streams.languages import language_code
+from semrank.transforms.streams.quotes import quote_click_line, quote_line, quote_page, quote_page_line, quote_request
+from semrank.transforms.streams.times import written_time
 from semrank.transforms.streams.urls import canonical_url
 from tests.fuzz.growth import COMMON_TOKENS, growing, parsers
 
@@ -88,6 +90,11 @@ PARSERS: dict[str, tuple[Callable[[bytes], object], tuple[bytes, ...]]] = {
         (b"", b"a.", b"[a.", b"[[a.", b'x = "', b'x = """', b"x = '''", b"x = [", b"x = {a.", b"x = 1", b"# "),
     ),
     "language": (lambda data: language_code(data.decode("latin-1")), (b"", b"en")),
+    "request to quote": (lambda data: quote_request(data, data, data, data, 0), (b"", b"/", b"http://")),
+    "line to quote": (lambda data: (quote_line(data), quote_page_line(data), quote_click_line(data)), (b"", b"GET /")),
+    "page to quote": (lambda data: quote_page(data.decode("latin-1")), (b"", b"/", b"http://", b"http:")),
+    "time": (written_time, (b"", b"1", b"2024-05-01T10:00:00", b"2024-05-01T10:00:00Z[", b"1.")),
+    "query": (lambda data: encode_query(data.decode("latin-1"), "shift_jis"), (b"?\xfc", b"?\xfc#")),
     "article": (
         lambda data: article_text(data.decode("latin-1")),
         (

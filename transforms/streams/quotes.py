@@ -37,7 +37,7 @@ _REQUEST = re.compile(rb"(?<![^\s\"])(" + _METHODS + rb")\s+(/[^\s\"]*|[a-z]+://
 _ANSWERED = re.compile(rb"\" ([1-5][0-9]{2})(?![^\s])")
 _STATUS = re.compile(rb"[1-5][0-9]{2}")
 _PAGE = re.compile(rb"(?<![^\s\",])(?:https?://|www\.)[^\s\",]+", re.IGNORECASE)
-_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
+_AUTHORITY = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]++://[^/?#]*+")
 _CREDENTIALS = re.compile(
     r"((?:^|(?<=\s))(?:(?:https?|ftp|wss?|mailto):[/\\\s]*|[/\\]{2,})?|:[/\\]{2})[^/\\?#\s]*@", re.IGNORECASE
 )
