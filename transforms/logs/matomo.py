@@ -199,7 +199,7 @@ def _between(text: bytes) -> Iterator[tuple[str, bytes]]:
 def _read_visit(text: bytes, salt: bytes, canonical: Canonical, balance: Balance) -> list[tuple[Any, ...]]:
     """Reads a visit; returns its clicks, rows of `_COLUMNS`."""
     try:
-        visit = parse_json(text.decode("utf-8", "replace"))
+        visit = parse_json(text.decode("utf-8", "replace").encode())
     except ValueError:
         balance.reject(JSON_INVALID, _quote(text))
         return []

@@ -234,6 +234,12 @@ def test_matomo_visits_whose_words_the_engine_kept(keyword: str | None) -> None:
     assert [click["query"] for click in outcome.clicks] == ["apollo {11}"]
 
 
+def test_halves_of_surrogate_pairs_in_matomo_visits() -> None:
+    visit = matomo_visit(idVisit="a\ud83d", visitorId="b\ud83d", referrerKeyword="moon \ud83d")
+    (first, *_) = read_all("matomo", json.dumps([visit]).encode()).clicks
+    assert (first["query"], first["session_id"].partition("-")[2]) == ("moon \ufffd", "a\ufffd")
+
+
 def test_matomo_export_may_break_off() -> None:
     text = json.dumps([matomo_visit(), matomo_visit()]).encode()
     outcome = read_all("matomo", text[:-40])
