@@ -28,6 +28,11 @@ from semrank.transforms.streams.inflate import (
 from semrank.transforms.streams.lines import MARK
 from semrank.transforms.streams.texts import text_or_escapes
 
+RECORD_TYPES = frozenset(
+    {"warcinfo", "response", "resource", "request", "metadata", "revisit", "conversion", "continuation"}
+)
+"""The types of ISO 28500, 5.5: readers skip records of any other."""
+
 ARC_TYPE = "arc-content-type"
 """Header of ARC records with the content type of their header line."""
 
@@ -80,6 +85,11 @@ class Record:
     def kind(self) -> str:
         """The WARC-Type in lower case, empty if there is none."""
         return self.headers.get("warc-type", "").lower()
+
+    @property
+    def why_ignored(self) -> str:
+        """The reason under which a record that a reader does not use is counted: its type, if it is a known one."""
+        return self.kind if self.kind in RECORD_TYPES else "record-type-unknown" if self.kind else "record-type-missing"
 
     def describe(self) -> str:
         """The record in one line, for reject rows."""

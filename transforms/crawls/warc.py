@@ -54,7 +54,7 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
         if url is not None:
             _settle_fetch(builder, record, url, described, limits)
     else:
-        builder.ignore(record.kind or "record-type-missing")
+        builder.ignore(record.why_ignored)
 
 
 read = partial(read_archive, "warc", _settle)

@@ -16,7 +16,7 @@ from html import unescape
 from html.entities import html5
 from typing import Any
 
-from semrank.transforms.crawls.archive import Record, with_bare_uris
+from semrank.transforms.crawls.archive import RECORD_TYPES, Record, with_bare_uris
 from semrank.transforms.crawls.archive_batches import read_archive
 from semrank.transforms.crawls.charsets import codec_of
 from semrank.transforms.crawls.html import MAX_TITLE_CHARS
@@ -50,7 +50,7 @@ _LANGUAGES = ("HTML@/lang", "HTML@/xml:lang")
 
 def _settle(builder: BatchBuilder, record: Record, described: str, limits: CrawlLimits) -> None:
     if record.kind != "metadata":
-        builder.ignore(record.kind or "record-type-missing")
+        builder.ignore(record.why_ignored)
         return
     try:
         envelope = _member(parse_json(record.block), "Envelope")
@@ -61,7 +61,7 @@ def _settle(builder: BatchBuilder, record: Record, described: str, limits: Crawl
     about = with_bare_uris({name.lower(): value for name, value in members if isinstance(value, str)})
     kind = about.get("warc-type", "").lower()
     if kind not in ("response", "revisit"):
-        builder.ignore(f"about-{kind or 'nothing'}")
+        builder.ignore(f"about-{kind if kind in RECORD_TYPES else 'unknown' if kind else 'nothing'}")
         return
     url = web_url(builder, about.get("warc-target-uri") or record.headers.get("warc-target-uri", ""), described)
     if url is None or is_robots_txt(builder, url):

@@ -24,7 +24,7 @@ _PICTURES = re.compile(r"(?:image|audio|video)/|application/pdf$")
 
 def _settle(builder: BatchBuilder, record: Record, described: str, _limits: CrawlLimits) -> None:
     if record.kind != "conversion":
-        builder.ignore(record.kind or "record-type-missing")
+        builder.ignore(record.why_ignored)
         return
     if _PICTURES.match(media_type(record.headers.get("content-type")) or ""):
         builder.ignore("not-text")

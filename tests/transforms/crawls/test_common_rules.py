@@ -84,6 +84,17 @@ def test_impossible_times_are_counted_and_outdate_nothing(read: Callable[[int], 
     assert found["counters"]["date-missing-or-invalid"] == 1
 
 
+@pytest.mark.parametrize("kind", ["screenshot", "\x1b[31m", "x" * 10_000])
+def test_record_types_that_no_standard_has_share_a_reason(kind: str) -> None:
+    """ISO 28500, 5.5. Else a file's author makes the names of counters, and as many as it has records."""
+    record = warc_record(b"x", URL, kind=kind)
+    for read in (warc.read, wat.read, wet.read):
+        assert together(read(stream(record), source="f"))["ignored"] == {"record-type-unknown": 1}
+    about = {"Envelope": {"WARC-Header-Metadata": {"WARC-Type": kind}}}
+    record = warc_record(json.dumps(about).encode(), URL, kind="metadata")
+    assert together(wat.read(stream(record), source="f"))["ignored"] == {"about-unknown": 1}
+
+
 def test_halves_of_surrogate_pairs_stop_no_run() -> None:
     """RFC 8259, 8.2: JSON may escape them, and what a reader does then is open. JavaScript writes those it has cut."""
     half = "a\ud83d"
