@@ -231,13 +231,15 @@ def _clicks(
     words = _words(visit.get("referrerKeyword")) if visit.get("referrerType") == "search" else None
     words = None if words in _NO_KEYWORD else words
     position = _rank(visit.get("referrerKeywordPosition"), balance) if words else None
-    session = f"{user}-{visit.get('idVisit', '')}"
+    number = visit.get("idVisit")
+    session = f"{user}-{number}" if isinstance(number, int | str) and number != "" else None
     rows: list[tuple[Any, ...]] = []
     reasons: list[str] = []
     for action in actions:
-        if action.get("type") == "search":
+        kind = action.get("type")
+        if kind == "search":
             words, position = _words(action.get("siteSearchKeyword")), None
-        elif words is not None and action.get("type") in _CLICKED:
+        elif words is not None and isinstance(kind, str) and kind in _CLICKED:
             url, reason = canonical(str(action.get("url") or ""))
             moment = _moment(action.get("timestamp", visit.get("serverTimestamp")))
             if url is not None and moment is not None:

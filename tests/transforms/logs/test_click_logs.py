@@ -240,6 +240,19 @@ def test_halves_of_surrogate_pairs_in_matomo_visits() -> None:
     assert (first["query"], first["session_id"].partition("-")[2]) == ("moon \ufffd", "a\ufffd")
 
 
+@pytest.mark.parametrize("kind", [[], {}, None, 1])
+def test_matomo_actions_of_other_types_are_no_clicks(kind: Any) -> None:
+    actions = [{"type": kind, "url": "https://a.example/"}, *matomo_visit()["actionDetails"][:1]]
+    outcome = read_all("matomo", json.dumps([matomo_visit(actionDetails=actions)]).encode())
+    assert [row["url"] for row in outcome.clicks] == ["https://www.example.com/a"]
+
+
+@pytest.mark.parametrize("number", [None, "", [], {}])
+def test_matomo_visits_without_a_number_have_no_session(number: Any) -> None:
+    outcome = read_all("matomo", json.dumps([matomo_visit(idVisit=number)]).encode())
+    assert {row["session_id"] for row in outcome.clicks} == {None}
+
+
 def test_matomo_export_may_break_off() -> None:
     text = json.dumps([matomo_visit(), matomo_visit()]).encode()
     outcome = read_all("matomo", text[:-40])
