@@ -73,7 +73,7 @@ def _is_metadata(separator: str, text: str) -> bool:
 
 def _json_url(line: str) -> tuple[str | None, str | None]:
     try:
-        entry = parse_json(line)
+        entry = parse_json(line.encode())
     except ValueError:
         return None, JSON_INVALID
     places = [("url",), *((kind, "info", "url") for kind in ("known", "discovered")), ("info", "url")]

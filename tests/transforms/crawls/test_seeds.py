@@ -35,6 +35,7 @@ URL = "https://www.example.org/"
         (f'{{"known": {{"info": {{"url": "{URL}"}}}}}}', URL, None),
         (f'{{"discovered": {{"info": {{"url": "{URL}"}}}}}}', URL, None),
         ('{"known": 3}', None, "url-missing"),
+        ('{"url": "https://a.example/\\ud83d"}', "https://a.example/\ufffd", None),
         ("{", None, "json-invalid"),
         (f"{URL}a page", None, "layout-unknown"),
         (f"{URL}\tpage", None, "layout-unknown"),
