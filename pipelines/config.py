@@ -17,11 +17,12 @@ from semrank.pipelines.options import (
     option,
     option_name,
 )
-from semrank.schemas.errors import InputError
+from semrank.schemas.errors import InputError, shown_path
 from semrank.transforms.context.nouns import MODELS
 from semrank.transforms.frontier.depth import MAX_DEPTH
 from semrank.transforms.ranking.ontology_database import shown_address
 from semrank.transforms.ranking.registry import CONTEXTS, DEFAULT_ONTOLOGY, DESCRIPTIONS, RANKERS, SEMRANK, with_option
+from semrank.transforms.streams.texts import well_formed
 
 PROFILES: dict[str, dict[str, Any]] = {
     "focused": {"ranker": "focused"},
@@ -351,6 +352,8 @@ class RoundConfig(ScopeOptions):
             raise InputError(f"--as-of {self.as_of}: found no --mix, expected one: only --mix depends on the time")
         if self.query is not None and not self.query.strip():
             raise InputError("--query: found no word, expected words of the topic")
+        if self.query is not None and self.query != well_formed(self.query):
+            raise InputError(f"--query {shown_path(self.query)}: is not UTF-8, expected words of the topic")
         _ = self.refresh_share, self.now
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,8 @@ def _unfinished(_: Path, seeds: Path, folder: Path) -> list[str]:
         (None, ["--min-support", "0"], "--min-support: found 0"),
         (None, ["--max-urls", "1.5"], "expected a whole number"),
         (None, ["--no-such-option"], "--no-such-option: unknown option"),
+        (None, ["--query", " "], "--query: found no word, expected words of the topic"),
+        (None, ["--query", os.fsdecode(b"M\xf6bel")], "--query M\\xf6bel: is not UTF-8, expected words of the topic"),
     ],
 )
 def test_unusable_input_is_one_line_and_writes_nothing(
