@@ -28,6 +28,7 @@ _SCALES = {9: 1, 10: 1, 13: 1_000, 16: MICROSECONDS, 19: 1_000_000_000}
 """How many of its units make a second, by the number of digits of a time since 1970."""
 
 _APACHE = b"00/Aaa/0000:00:00:00 +0000"
+_FRACTIONAL = r"^(?P<second>.{20})[.,](?P<fraction>[0-9]{1,9})(?P<zone> .{5})$"
 _DENSE = b"00000000000000"
 _SPACED = b"0000-00-00 00:00:00"
 
@@ -51,9 +52,20 @@ def timestamps(micros: Int64s, valid: Bools) -> pa.TimestampArray:
 
 
 def apache_times(values: pa.BinaryArray) -> pa.TimestampArray:
-    """Times as the Common Log Format writes them: `10/Feb/2012:16:42:07 -0500`; lines of a second share their text."""
+    """Times as the Common Log Format writes them: `10/Feb/2012:16:42:07 -0500`; lines of a second share their text.
+
+    The second may have a fraction, as Apache's `%{msec_frac}t` and `%{usec_frac}t` write it.
+    """
     encoded = values.dictionary_encode()
-    return _apache_times(encoded.dictionary).take(encoded.indices)
+    known = encoded.dictionary
+    parts = pc.extract_regex(known, _FRACTIONAL)
+    if parts.null_count == len(known):
+        return _apache_times(known).take(encoded.indices)
+    second, fraction, zone = (pc.struct_field(parts, name) for name in ("second", "fraction", "zone"))
+    whole = _apache_times(pc.coalesce(pc.binary_join_element_wise(second, zone, b""), known))
+    digits = pc.utf8_slice_codeunits(pc.utf8_rpad(fraction.cast(pa.string()), 6, "0"), 0, 6)
+    micros = pc.add(whole.cast(pa.int64()), digits.cast(pa.int64()).fill_null(0))
+    return micros.cast(TIMESTAMP).take(encoded.indices)
 
 
 def _apache_times(values: pa.BinaryArray) -> pa.TimestampArray:
@@ -104,10 +116,11 @@ def written_times(values: pa.BinaryArray) -> pa.TimestampArray:
 def written_time(value: bytes) -> int | None:
     """One time as `written_times` reads it, in microseconds since 1970, or None if it is none.
 
-    Arrow's functions take half a millisecond for one value, so only what may be a time of fixed width is left to them.
+    Arrow's functions take half a millisecond for one value, so only what may be a time of fixed width, or the Common
+    Log Format's, is left to them.
     """
     fixed = value.isdigit() if len(value) == len(_DENSE) else value[4:5] == b"-" and len(value) == len(_SPACED)
-    if fixed or (value[2:3] == b"/" and len(value) == len(_APACHE)):
+    if fixed or (value[2:3] == b"/" and len(value) >= len(_APACHE)):
         micros: int | None = written_times(pa.array([value], pa.binary())).cast(pa.int64())[0].as_py()
         return micros
     return _one_time(value)

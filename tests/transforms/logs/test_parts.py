@@ -35,7 +35,7 @@ from semrank.transforms.streams.times import (
     written_times,
 )
 from semrank.transforms.streams.urls import host_of
-from tests.support.logs import BROWSER
+from tests.support.logs import BROWSER, combined_line, read_all
 
 UTC = datetime.UTC
 LOGLIKE = st.binary(max_size=120).map(lambda text: text.translate(bytes.maketrans(b"abcdefgh", b'  ""\n\n\r\\')))
@@ -136,6 +136,29 @@ def test_times_are_what_the_calendar_says(moment: datetime.datetime, zone: int) 
     assert [written_time(value.encode()) for value in values] == [
         (time - EPOCH) // datetime.timedelta(microseconds=1) for time in written
     ]
+
+
+def test_fractions_of_a_second_in_the_common_log_format() -> None:
+    """Apache's mod_log_config, `%{format}t`: times to the millisecond and microsecond are put together of several."""
+    written = (
+        "07 -0500",
+        "07.123 -0500",
+        "07.123456 -0500",
+        "07,5 -0500",
+        "07.123456789 -0500",
+        "07. -0500",
+        "07.x -0500",
+    )
+    values = [f"10/Feb/2012:16:42:{text}".encode() for text in written]
+    expected = [
+        None if micros is None else datetime.datetime(2012, 2, 10, 21, 42, 7, micros, tzinfo=UTC)
+        for micros in (0, 123_000, 123_456, 500_000, 123_456, None, None)
+    ]
+    assert apache_times(binary(*values)).to_pylist() == expected
+    assert written_times(binary(*values)).to_pylist() == expected
+    assert [written_time(value) is None for value in values] == [moment is None for moment in expected]
+    line = combined_line(time="10/Feb/2012:16:42:07.123456 -0500")
+    assert [visit["visited_at"] for visit in read_all("combined", line.encode()).visits] == expected[2:3]
 
 
 @pytest.mark.parametrize(
