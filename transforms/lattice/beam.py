@@ -21,6 +21,7 @@ from semrank.transforms.lattice.mining import (
     added_counts,
     attribute_counts,
     bundle_rows,
+    exchanged_bundle,
     lattice_table,
     mine_bundle,
     spread_context,
@@ -128,12 +129,9 @@ def _spread(
 def _mined_spread(
     partition: int, rows: pa.Table, prepared: tuple[SpreadContext | None, pa.Table | None], *, min_support: int
 ) -> Iterator[pa.Table]:
-    spread, vocabulary = prepared
-    if spread is None:
-        raise ValueError(f"bundle {partition} has {rows.num_rows} rows, but nothing was counted")
-    context = MiningContext.of(rows, vocabulary, min_support=min_support, order=spread.order)
+    row, context = exchanged_bundle(partition, rows, *prepared, min_support=min_support)
     if context is not None:
-        yield from _mined(spread.row(partition), (context, context.ranked()))
+        yield from _mined(row, (context, context.ranked()))
 
 
 def _top(

@@ -235,6 +235,26 @@ def spread_context(counts: pa.Table | None, vocabulary: pa.Table | None, *, min_
     return SpreadContext.of(added, 0 if vocabulary is None else vocabulary.num_rows, min_support=min_support)
 
 
+def exchanged_bundle(
+    partition: int, rows: pa.Table, spread: SpreadContext | None, vocabulary: pa.Table | None, *, min_support: int
+) -> tuple[pa.Table, MiningContext | None]:
+    """A bundle row of a context that no worker holds, and the bundle's conditional database, None if it is empty.
+
+    Args:
+        partition: number of the bundle.
+        rows: the rows that it needs.
+        spread: what is known of the whole context.
+        vocabulary: the keywords in word order.
+        min_support: smallest number of objects of a concept.
+
+    Raises:
+        ValueError: nothing is known of the context, although there are rows of it.
+    """
+    if spread is None:
+        raise ValueError(f"bundle {partition} has {rows.num_rows} rows, but nothing was counted")
+    return spread.row(partition), MiningContext.of(rows, vocabulary, min_support=min_support, order=spread.order)
+
+
 def mine_bundle(row: pa.Table, context: MiningContext, ranked: RankedContext) -> Iterator[Concepts]:
     """The concepts of one bundle row, in batches."""
     prefix = row["prefix"][0].as_py()

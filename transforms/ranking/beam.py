@@ -358,13 +358,10 @@ def _judging(
 
 
 def _score_spread(partition: int, rows: pa.Table, prepared: _Judging, *, write: bool) -> Iterator[tuple[str, pa.Table]]:
-    if prepared.spread is None:
-        raise ValueError(f"bundle {partition} has {rows.num_rows} rows, but nothing was counted")
-    context = mining.MiningContext.of(
-        rows, prepared.vocabulary, min_support=prepared.min_support, order=prepared.spread.order
+    row, context = mining.exchanged_bundle(
+        partition, rows, prepared.spread, prepared.vocabulary, min_support=prepared.min_support
     )
-    scoring = semrank.Scoring.of(prepared.judge, context)
-    yield from scoring.score_bundle(prepared.spread.row(partition), write=write)
+    yield from semrank.Scoring.of(prepared.judge, context).score_bundle(row, write=write)
 
 
 def _top_scores(
