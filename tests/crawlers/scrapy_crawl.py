@@ -13,7 +13,7 @@ PROJECT = Path(__file__).resolve().parents[2] / "examples" / "scrapy_project"
 def crawl(frontier: Path, warc: Path, proxy: str) -> str:
     """Fetches a frontier through a proxy and writes a WARC file; gives Scrapy's log.
 
-    With a shorter delay Scrapy does not keep the order within a host on a busy machine.
+    With no delay Scrapy does not keep the order within a host.
     """
     environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     environment |= {"http_proxy": proxy, "https_proxy": proxy, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import re
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastwarc.warc import ArchiveIterator, WarcRecordType
@@ -13,10 +16,11 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 from semrank.pipelines.cli import main
 from semrank.pipelines.sample_server import SampleServer
 from semrank.transforms.samples.sample_web import sample_pages
-from tests.crawlers.scrapy_crawl import crawl
+from tests.crawlers.scrapy_crawl import PROJECT, crawl
 from tests.support.frontiers import frontier, write_round
 
 scrapy = pytest.importorskip("scrapy")
+get_crawler = pytest.importorskip("scrapy.utils.test").get_crawler
 pytest.importorskip("warcio")
 
 CRAWLERS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "crawlers.md"
@@ -46,6 +50,36 @@ def test_fetches_the_list_in_its_order(name: str, sample_web: SampleServer, tmp_
     bodies = {page.url: page.body for page in sample_pages()}
     expected = [url for place, url in enumerate(urls) if place != 3]
     assert fetched(tmp_path / "crawl.warc.gz") == [(url, 200, bodies[url]) for url in expected]
+
+
+def test_no_request_overtakes_those_that_wait_for_robots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that comes in when the rules have arrived, before those that wait for them go on."""
+    monkeypatch.syspath_prepend(str(PROJECT))
+    robots = import_module("frontier_crawl.robots")
+    done: list[str] = []
+
+    async def requests() -> None:
+        rules = asyncio.Event()
+
+        async def obey(*_: Any) -> None:
+            await rules.wait()
+
+        monkeypatch.setattr(robots.RobotsTxtMiddleware, "process_request", obey)
+        settings = {"ROBOTSTXT_OBEY": True, "USER_AGENT": "robot"}
+        middleware = robots.OrderedRobotsMiddleware(get_crawler(settings_dict=settings))
+
+        async def request(path: str) -> None:
+            await middleware.process_request(scrapy.Request(f"https://a.example/{path}"))
+            done.append(path)
+
+        waiting = [asyncio.create_task(request(path)) for path in ("first", "second")]
+        await asyncio.sleep(0)
+        rules.set()
+        await request("third")
+        await asyncio.gather(*waiting)
+
+    asyncio.run(requests())
+    assert done == ["first", "second", "third"]
 
 
 def test_every_answer_is_kept(sample_web: SampleServer, tmp_path: Path) -> None:

@@ -8,8 +8,12 @@ ROBOTSTXT_OBEY = True
 CONCURRENT_REQUESTS_PER_DOMAIN = 1
 DOWNLOAD_DELAY = 1.0
 
-# Next to the downloader, where answers are as they came: compressed, and before redirects are followed.
-DOWNLOADER_MIDDLEWARES = {"frontier_crawl.warc.WarcMiddleware": 999}
+# WARC next to the downloader, where answers are as they came: compressed, and before redirects are followed.
+DOWNLOADER_MIDDLEWARES = {
+    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+    "frontier_crawl.robots.OrderedRobotsMiddleware": 100,
+    "frontier_crawl.warc.WarcMiddleware": 999,
+}
 
 # The frontier has no URL longer than its crawl found; the limit would drop some of them without a trace in the WARC.
 URLLENGTH_LIMIT = 0
