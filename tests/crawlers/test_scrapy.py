@@ -61,10 +61,10 @@ def test_no_request_overtakes_those_that_wait_for_robots(monkeypatch: pytest.Mon
     async def requests() -> None:
         rules = asyncio.Event()
 
-        async def obey(*_: Any) -> None:
+        async def robot_parser(*_: Any) -> None:
             await rules.wait()
 
-        monkeypatch.setattr(robots.RobotsTxtMiddleware, "process_request", obey)
+        monkeypatch.setattr(robots.RobotsTxtMiddleware, "robot_parser", robot_parser)
         settings = {"ROBOTSTXT_OBEY": True, "USER_AGENT": "robot"}
         middleware = robots.OrderedRobotsMiddleware(get_crawler(settings_dict=settings))
 

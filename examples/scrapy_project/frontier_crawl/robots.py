@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from typing import Any
-from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from scrapy.robotstxt import RobotParser
+from scrapy.utils.httpobj import urlparse_cached
 
 
 class OrderedRobotsMiddleware(RobotsTxtMiddleware):
@@ -23,13 +23,7 @@ class OrderedRobotsMiddleware(RobotsTxtMiddleware):
         super().__init__(crawler)
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def process_request(self, request: Request, *others: Any) -> None:
-        """Waits for the requests that came before, then for the rules.
-
-        Raises:
-            IgnoreRequest: the rules forbid the URL.
-        """
-        if request.meta.get("dont_obey_robotstxt"):
-            return
-        async with self._turns[urlsplit(request.url).netloc]:
-            await super().process_request(request, *others)
+    async def robot_parser(self, request: Request) -> RobotParser | None:
+        """Waits for the requests that came before, then for the rules; gives these, or None where a host has none."""
+        async with self._turns[urlparse_cached(request).netloc]:
+            return await super().robot_parser(request)
